@@ -94,9 +94,9 @@ Rates measure(int threads, double flops, double budget, const Work& work) {
     return {flops / best / 1e9, burst_flops * threads / best_burst / 1e9};
 }
 
-float* floats(size_t count) {
+float* floats(std::size_t count) {
     float* data = static_cast<float*>(std::aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64));
-    for (size_t i = 0; i < count; ++i) data[i] = static_cast<float>(i % 17) * 0.1f - 0.8f;
+    for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<float>(i % 17) * 0.1f - 0.8f;
     return data;
 }
 
@@ -111,16 +111,16 @@ void report(const char* name, double flops, double budget, const std::function<W
     std::fflush(stdout);
 }
 
-void bench_gemm(size_t m, size_t n, size_t k, double budget,
+void bench_gemm(std::size_t m, std::size_t n, std::size_t k, double budget,
                 kernels::Activation activation = kernels::Activation::none) {
     float *a = floats(m * k), *b = floats(n * k), *c = floats(m * n), *bias = floats(n),
           *packed = floats(k * (n + 15));
-    kernels::pack(b, static_cast<ptrdiff_t>(n), 1, k, n, packed);
+    kernels::pack(b, static_cast<std::ptrdiff_t>(n), 1, k, n, packed);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
-    g.a = a, g.lda = static_cast<ptrdiff_t>(k);
+    g.a = a, g.lda = static_cast<std::ptrdiff_t>(k);
     g.packed_b = packed, g.bias = bias, g.activation = activation;
-    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
+    g.c = c, g.ldc = static_cast<std::ptrdiff_t>(n);
     char name[64];
     std::snprintf(name, sizeof(name), "%zu x %zu x %zu%s", m, n, k,
                   activation == kernels::Activation::none ? "" : " gelu");
@@ -129,16 +129,16 @@ void bench_gemm(size_t m, size_t n, size_t k, double budget,
     for (float* p : {a, b, c, bias, packed}) std::free(p);
 }
 
-void bench_blocks(BlockFormat format, size_t m, size_t n, size_t k, double budget) {
+void bench_blocks(BlockFormat format, std::size_t m, std::size_t n, std::size_t k, double budget) {
     float *a = floats(m * k), *c = floats(m * n), *row = floats(k);
-    const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
+    const std::size_t row_bytes = blocks_bytes(format, static_cast<std::int64_t>(k));
     std::vector<std::byte> blocks(n * row_bytes);
-    for (size_t j = 0; j < n; ++j)
-        quantize(format, row, static_cast<int64_t>(k), blocks.data() + j * row_bytes);
+    for (std::size_t j = 0; j < n; ++j)
+        quantize(format, row, static_cast<std::int64_t>(k), blocks.data() + j * row_bytes);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
-    g.a = a, g.lda = static_cast<ptrdiff_t>(k);
-    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
+    g.a = a, g.lda = static_cast<std::ptrdiff_t>(k);
+    g.c = c, g.ldc = static_cast<std::ptrdiff_t>(n);
     const double flops = 2.0 * static_cast<double>(m * n * k);
     const auto named = [&](const char* kind) {
         return std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + " " +
@@ -158,13 +158,13 @@ void bench_blocks(BlockFormat format, size_t m, size_t n, size_t k, double budge
     for (float* p : {a, c, row}) std::free(p);
 }
 
-void bench_halves(bool is_bf16, size_t m, size_t n, size_t k, double budget) {
+void bench_halves(bool is_bf16, std::size_t m, std::size_t n, std::size_t k, double budget) {
     float *a = floats(m * k), *c = floats(m * n), *b = floats(k * (n + 15) / 2 + 1);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
-    g.a = a, g.lda = static_cast<ptrdiff_t>(k);
-    g.c = c, g.ldc = static_cast<ptrdiff_t>(n);
-    const auto* packed = reinterpret_cast<const uint16_t*>(b);  // any numbers take the same time
+    g.a = a, g.lda = static_cast<std::ptrdiff_t>(k);
+    g.c = c, g.ldc = static_cast<std::ptrdiff_t>(n);
+    const auto* packed = reinterpret_cast<const std::uint16_t*>(b);  // any numbers take the same time
     const std::string name = std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
                              (is_bf16 ? " bf16" : " f16");
     report(name.c_str(), 2.0 * static_cast<double>(m * n * k), budget, [&](int nth) -> Work {
@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
     }
     using headrace::bench::bench_gemm;
     const double budget = argc > 1 ? std::atof(argv[1]) : 1.0;
-    for (size_t n : {512, 1024, 2048}) bench_gemm(n, n, n, budget);
+    for (std::size_t n : {512, 1024, 2048}) bench_gemm(n, n, n, budget);
     bench_gemm(128, 384, 384, budget);
     bench_gemm(128, 1536, 384, budget);
     bench_gemm(128, 1536, 384, budget, headrace::kernels::Activation::gelu_erf);
@@ -202,7 +202,8 @@ int main(int argc, char** argv) {
     bench_gemm(3136, 64, 256, budget);
     bench_gemm(128, 1000, 512, budget);
     for (const bool is_bf16 : {false, true})
-        for (const size_t m : {512, 32, 8, 1}) headrace::bench::bench_halves(is_bf16, m, 4096, 1024, budget);
+        for (const std::size_t m : {512, 32, 8, 1})
+            headrace::bench::bench_halves(is_bf16, m, 4096, 1024, budget);
     using headrace::BlockFormat;
     for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         headrace::bench::bench_blocks(format, 512, 3072, 1024, budget);

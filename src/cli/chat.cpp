@@ -22,7 +22,7 @@ void on_interrupt(int) {
     std::signal(SIGINT, SIG_DFL);
 }
 
-constexpr const char* help =
+constexpr const char* kHelp =
     "/set NAME VALUE   a parameter of what follows, as /set temp 0.2 (docs/parameters.md)\n"
     "/set NAME         the parameter as it was at first\n"
     "/parameters       those that were set\n"
@@ -115,7 +115,7 @@ public:
         const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
         if (name == "quit" || name == "exit") return false;
         if (name == "help") {
-            std::fputs(help, stdout);
+            std::fputs(kHelp, stdout);
         } else if (name == "parameters") {
             std::printf("%s\n", parameters_.to_json(2).c_str());
         } else if (name == "priority") {

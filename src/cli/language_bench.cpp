@@ -21,12 +21,12 @@ double seconds_since(llm::Clock::time_point start) {
     return std::chrono::duration<double>(llm::Clock::now() - start).count();
 }
 
-llm::Tokens random_prompt(const Engine& engine, int size, uint32_t seed) {
+llm::Tokens random_prompt(const Engine& engine, int size, std::uint32_t seed) {
     std::mt19937 random(seed);
     llm::Tokens tokens;
     while (std::cmp_less(tokens.size(), size)) {
         const auto token =
-            static_cast<llama_token>(random() % static_cast<uint32_t>(engine.model().vocabulary_size()));
+            static_cast<llama_token>(random() % static_cast<std::uint32_t>(engine.model().vocabulary_size()));
         if (!engine.model().ends_answer(token)) tokens.push_back(token);
     }
     return tokens;
@@ -35,7 +35,7 @@ llm::Tokens random_prompt(const Engine& engine, int size, uint32_t seed) {
 namespace {
 
 /// The time in which all streams read a prompt of their own and generate that many tokens.
-Result<double> run_streams(const Bench& bench, int streams, int prompt, int generate, uint32_t& seed) {
+Result<double> run_streams(const Bench& bench, int streams, int prompt, int generate, std::uint32_t& seed) {
     std::vector<std::shared_ptr<Generation>> running;
     const auto start = llm::Clock::now();
     for (int i = 0; i < streams; ++i) {
@@ -62,7 +62,7 @@ remote::Traffic traffic_of(const Engine& engine) {
 }
 
 nlohmann::json per_token(const remote::Traffic& before, const remote::Traffic& after, double tokens) {
-    const auto share = [&](uint64_t begin, uint64_t end) {
+    const auto share = [&](std::uint64_t begin, std::uint64_t end) {
         return static_cast<double>(end - begin) / tokens;
     };
     return {{"sent_bytes", share(before.sent, after.sent)},
@@ -83,7 +83,7 @@ Result<Measured> bench_streams(const Bench& bench, const LanguageBenchOptions& o
     Progress progress("timing");
     std::size_t done = 0;
     const std::size_t all = options.streams.size() * static_cast<std::size_t>(options.rounds);
-    uint32_t seed = 1;
+    std::uint32_t seed = 1;
     // Touches the weights and the memory of a step, as llama-bench's warm-up does.
     HR_TRY(run_streams(bench, 1, options.prompt, 4, seed));
     nlohmann::json results = nlohmann::json::array();

@@ -31,7 +31,7 @@ llm::Tokens joined(llm::Tokens start, const llm::Tokens& end) {
 /// Four sessions with 800 tokens in common, at once, against one; and a prompt of 1,000 that was read before.
 Result<Measured> prefix(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> one, four, cold, warm;
-    uint32_t seed = 1000;
+    std::uint32_t seed = 1000;
     for (int round = 0; round < options.rounds; ++round) {
         bench.engine.clear_cache();
         llm::Tokens shared = random_prompt(bench.engine, 800, seed++);
@@ -67,7 +67,7 @@ Result<Measured> prefix(const Bench& bench, const LanguageBenchOptions& options)
 /// A prompt of 1,000 tokens arrives while another stream generates: that stream's longest pause.
 Result<Measured> stall(const Bench& bench, const LanguageBenchOptions& options) {
     std::vector<double> pauses, firsts, alone;
-    uint32_t seed = 2000;
+    std::uint32_t seed = 2000;
     for (int round = 0; round < options.rounds; ++round) {
         HR_ASSIGN(const double quiet,
                   first_token(bench, {.prompt = random_prompt(bench.engine, 1000, seed++), .reuse = false}));
@@ -108,7 +108,7 @@ Result<Measured> stall(const Bench& bench, const LanguageBenchOptions& options) 
 
 /// High-priority requests, one after the other, on an idle engine and under a full load of low priority.
 Result<Measured> priority(const Bench& bench, const LanguageBenchOptions& options) {
-    uint32_t seed = 3000;
+    std::uint32_t seed = 3000;
     const auto measure = [&](std::vector<double>& times) -> Status {
         for (int i = 0; i < 8 * options.rounds; ++i) {
             BenchRequest request{.prompt = random_prompt(bench.engine, 32, seed++),

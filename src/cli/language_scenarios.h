@@ -25,7 +25,7 @@ struct BenchRequest {
 Result<std::shared_ptr<llm::Generation>> submit(const Bench& bench, const BenchRequest& request);
 
 double seconds_since(llm::Clock::time_point start);
-llm::Tokens random_prompt(const llm::Engine& engine, int size, uint32_t seed);
+llm::Tokens random_prompt(const llm::Engine& engine, int size, std::uint32_t seed);
 
 struct Measured {
     std::string text;  ///< lines

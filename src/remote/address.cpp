@@ -6,13 +6,13 @@
 namespace headrace::remote {
 
 std::vector<std::string> split_names(std::string_view list) {
-    constexpr std::string_view blanks = " \t";
+    constexpr std::string_view kBlanks = " \t";
     std::vector<std::string> names;
     for (;;) {
         const std::size_t comma = list.find(',');
         std::string_view name = list.substr(0, comma);
-        name.remove_prefix(std::min(name.find_first_not_of(blanks), name.size()));
-        name = name.substr(0, name.find_last_not_of(blanks) + 1);
+        name.remove_prefix(std::min(name.find_first_not_of(kBlanks), name.size()));
+        name = name.substr(0, name.find_last_not_of(kBlanks) + 1);
         names.emplace_back(name);
         if (comma == std::string_view::npos) return names;
         list.remove_prefix(comma + 1);

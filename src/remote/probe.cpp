@@ -54,9 +54,9 @@ Bytes of_device(std::uint32_t device) {
 }
 
 Result<double> round_trip(Client& client) {
-    constexpr int rounds = 5;
+    constexpr int kRounds = 5;
     double best = 1e9;
-    for (int i = 0; i < rounds; ++i) {
+    for (int i = 0; i < kRounds; ++i) {
         const auto start = Clock::now();
         HR_TRY(client.ask(Command::device_count, {}));
         best = std::min(best, seconds_since(start));
@@ -83,9 +83,9 @@ Result<double> upload(Client& client, std::uint64_t buffer, std::uint64_t base, 
 
 /// Larger pieces until one takes long enough to say something.
 Result<double> throughput(Client& client, double round_trip) {
-    constexpr std::uint32_t most = 8u << 20;
+    constexpr std::uint32_t kMost = 8u << 20;
     Bytes allocate = of_device(0);
-    append(allocate, std::uint64_t{most});
+    append(allocate, std::uint64_t{kMost});
     HR_TRY(client.ask(Command::get_alignment, of_device(0)));
     HR_ASSIGN(const Bytes buffer, client.ask(Command::alloc_buffer, allocate));
     const auto handle = read_at<std::uint64_t>(buffer, 0);
@@ -94,7 +94,7 @@ Result<double> throughput(Client& client, double round_trip) {
     append(whose, handle);
     HR_ASSIGN(const Bytes base, client.ask(Command::buffer_get_base, whose));
     double rate = 0;
-    for (std::uint32_t size = 128u << 10; size <= most; size *= 4) {
+    for (std::uint32_t size = 128u << 10; size <= kMost; size *= 4) {
         HR_ASSIGN(const double seconds, upload(client, handle, read_at<std::uint64_t>(base, 0), size));
         rate = size / std::max(seconds - round_trip, 1e-6);
         if (seconds > 0.03 + 2 * round_trip) break;

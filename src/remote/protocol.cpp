@@ -119,11 +119,11 @@ Status PeerRecord::check_buffer(const Request& request, ByteView reply) {
 }
 
 Status PeerRecord::check_base(const Request& request, ByteView reply) const {
-    const auto base = read_at<std::uint64_t>(reply, 0);
+    const auto kBase = read_at<std::uint64_t>(reply, 0);
     const auto found = buffers_.find(read_at<std::uint64_t>(request.head, 0));
     const Buffer buffer = found == buffers_.end() ? Buffer() : found->second;
-    if (base == 0 || base % buffer.alignment != 0 || base > UINT64_MAX - kLargest - buffer.bytes)
-        return nonsense(request, "the address", base);
+    if (kBase == 0 || kBase % buffer.alignment != 0 || kBase > UINT64_MAX - kLargest - buffer.bytes)
+        return nonsense(request, "the address", kBase);
     return success();
 }
 
@@ -158,7 +158,8 @@ Status PeerRecord::check(const Request& request, ByteView reply) {
 }
 
 Bytes stand_in(const Request& request) {
-    constexpr std::uint64_t base = std::uint64_t{1} << 40;  // never read: only distances are computed with it
+    constexpr std::uint64_t kBase = std::uint64_t{1}
+                                    << 40;  // never read: only distances are computed with it
     switch (request.command) {
         case Command::hello: {
             Bytes reply(4 + kCapabilityBytes);
@@ -170,7 +171,7 @@ Bytes stand_in(const Request& request) {
         case Command::device_count: return bytes_of<std::uint32_t>({1});
         case Command::alloc_buffer:
             return bytes_of({std::uint64_t{1}, read_at<std::uint64_t>(request.head, 4)});
-        case Command::buffer_get_base: return bytes_of({base});
+        case Command::buffer_get_base: return bytes_of({kBase});
         case Command::get_alignment: return bytes_of({std::uint64_t{128}});
         case Command::get_max_size: return bytes_of({kLargest});
         case Command::get_alloc_size: return bytes_of({std::uint64_t{0}});

@@ -33,7 +33,7 @@ protected:
     }
 
     /// A prompt of that many tokens, all the same one.
-    Tokens prompt(size_t size, llama_token token = 100) const { return Tokens(size, token); }
+    Tokens prompt(std::size_t size, llama_token token = 100) const { return Tokens(size, token); }
     std::unique_ptr<Stream> stream(GenerationRequest request) {
         const auto generation = std::make_shared<Generation>(++last_id, std::move(request));
         auto made = Stream::create(*model, generation, 256);
@@ -41,7 +41,7 @@ protected:
         return std::move(made).value();
     }
     /// Notes tokens as those in a sequence's memory.
-    void fill(Sequences::Id id, size_t count) {
+    void fill(Sequences::Id id, std::size_t count) {
         const Tokens tokens = prompt(count, 200 + id);
         sequences->append(id, tokens.data(), tokens.size());
     }
@@ -51,7 +51,7 @@ protected:
     std::unique_ptr<ComputeContext> context;
     std::optional<Sequences> sequences;
     EngineStatistics counters;
-    uint64_t last_id = 0;
+    std::uint64_t last_id = 0;
 };
 
 }  // namespace headrace::llm

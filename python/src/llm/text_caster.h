@@ -11,7 +11,7 @@ template <>
 struct nanobind::detail::type_caster<std::string> {
     NB_TYPE_CASTER(std::string, const_name("str"))
 
-    bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+    bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
         Py_ssize_t size = 0;
         const char* text =
             PyUnicode_Check(source.ptr()) ? PyUnicode_AsUTF8AndSize(source.ptr(), &size) : nullptr;
@@ -33,7 +33,7 @@ template <>
 struct nanobind::detail::type_caster<headrace::StopReason> {
     NB_TYPE_CASTER(headrace::StopReason, const_name("str"))
 
-    bool from_python(handle source, uint8_t flags, cleanup_list* cleanup) noexcept {
+    bool from_python(handle source, std::uint8_t flags, cleanup_list* cleanup) noexcept {
         type_caster<std::string> name;
         if (!name.from_python(source, flags, cleanup)) return false;
         for (int i = 0; i <= static_cast<int>(headrace::StopReason::failed); ++i) {

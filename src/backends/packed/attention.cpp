@@ -41,10 +41,10 @@ bool is_supported(const ggml_tensor* node) {
                                                         static_cast<std::size_t>(v->ne[0]));
 }
 
-kernels::CachedAttentionArgs<std::uint16_t> arguments_of(const ggml_tensor* node, std::int64_t sequence) {
+kernels::DecodeAttentionArgs<std::uint16_t> arguments_of(const ggml_tensor* node, std::int64_t sequence) {
     const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *mask = node->src[3];
     const Options options = options_of(node);
-    kernels::CachedAttentionArgs<std::uint16_t> g;
+    kernels::DecodeAttentionArgs<std::uint16_t> g;
     g.tokens = static_cast<std::size_t>(q->ne[1]), g.heads = static_cast<std::size_t>(q->ne[2]);
     g.kv_heads = static_cast<std::size_t>(k->ne[2]), g.keys = static_cast<std::size_t>(k->ne[1]);
     g.width = static_cast<std::size_t>(k->ne[0]), g.width_v = static_cast<std::size_t>(v->ne[0]);

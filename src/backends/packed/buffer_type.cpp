@@ -57,12 +57,12 @@ void get_tensor(ggml_backend_buffer_t, const ggml_tensor* tensor, void* data, st
 constexpr ggml_backend_buffer_i kBufferInterface{
     .free_buffer = [](ggml_backend_buffer_t buffer) { delete &memory_of(buffer); },
     .get_base = [](ggml_backend_buffer_t buffer) -> void* { return memory_of(buffer).data.data(); },
-    .memset_tensor = [](ggml_backend_buffer_t, ggml_tensor* tensor, uint8_t value, std::size_t,
+    .memset_tensor = [](ggml_backend_buffer_t, ggml_tensor* tensor, std::uint8_t value, std::size_t,
                         std::size_t) { std::memset(tensor->data, value, allocation_size(tensor)); },
     .set_tensor = set_tensor,
     .get_tensor = get_tensor,
     .clear = [](ggml_backend_buffer_t buffer,
-                uint8_t value) { std::memset(memory_of(buffer).data.data(), value, buffer->size); },
+                std::uint8_t value) { std::memset(memory_of(buffer).data.data(), value, buffer->size); },
 };
 
 ggml_backend_buffer_t allocate(ggml_backend_buffer_type_t type, std::size_t size) {

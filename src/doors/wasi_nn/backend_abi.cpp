@@ -36,10 +36,10 @@ bool is_missing(const tensor* input) { return !input || !input->data; }
 
 /// The bytes of a tensor; see the header for what its dimensions mean.
 std::string_view bytes_of(const tensor& input) {
-    uint64_t size = 0;
+    std::uint64_t size = 0;
     if (input.dimensions && input.dimensions->buf && input.dimensions->size) {
         size = 1;
-        for (uint32_t i = 0; i < input.dimensions->size && size <= UINT32_MAX; ++i)
+        for (std::uint32_t i = 0; i < input.dimensions->size && size <= UINT32_MAX; ++i)
             size *= input.dimensions->buf[i];
     }
     const char* text = reinterpret_cast<const char*>(input.data);
@@ -47,22 +47,22 @@ std::string_view bytes_of(const tensor& input) {
     return {text, strnlen(text, size)};
 }
 
-Output output_of(AbiOutput output, uint32_t* size) { return {output, size ? *size : 0, size}; }
+Output output_of(AbiOutput output, std::uint32_t* size) { return {output, size ? *size : 0, size}; }
 
 }  // namespace
 
 #include "doors/wasi_nn/abi.inc"
 
-wasi_nn_error headrace_run_inference_6(void* ctx, graph_execution_context exec_ctx, uint32_t index,
+wasi_nn_error headrace_run_inference_6(void* ctx, graph_execution_context exec_ctx, std::uint32_t index,
                                        tensor* input_tensor, tensor_data output_tensor,
-                                       uint32_t* output_tensor_size) {
+                                       std::uint32_t* output_tensor_size) {
     return run_inference(ctx, exec_ctx, index, input_tensor, output_tensor, output_tensor_size, nullptr, 0);
 }
 
-wasi_nn_error headrace_run_inference_7(void* ctx, graph_execution_context exec_ctx, uint32_t index,
+wasi_nn_error headrace_run_inference_7(void* ctx, graph_execution_context exec_ctx, std::uint32_t index,
                                        tensor* input_tensor, tensor_data output_tensor,
-                                       uint32_t* output_tensor_size, const char* options) {
-    const uint32_t size = options ? static_cast<uint32_t>(strnlen(options, 1u << 20)) : 0;
+                                       std::uint32_t* output_tensor_size, const char* options) {
+    const std::uint32_t size = options ? static_cast<std::uint32_t>(strnlen(options, 1u << 20)) : 0;
     return run_inference(ctx, exec_ctx, index, input_tensor, output_tensor, output_tensor_size, options,
                          size);
 }

@@ -15,9 +15,9 @@
 namespace headrace::wasi_nn {
 namespace {
 
-constexpr uint32_t none = 0;                   // of the contexts
-constexpr uint32_t longest_text = 64u << 20;   // of a prompt or configuration: more is a wrong length
-constexpr uint32_t ggml_encodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge's
+constexpr std::uint32_t kNone = 0;                  // of the contexts
+constexpr std::uint32_t kLongestText = 64u << 20;   // of a prompt or configuration: more is a wrong length
+constexpr std::uint32_t kGgmlEncodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge's
 
 /// The living backends. A handle is a number that is never used twice and never followed as a pointer, so
 /// that one which is wrong, old or closed twice is noticed.
@@ -103,7 +103,7 @@ int Door::refuse_as(int number, ContextTable& table, std::string_view function, 
 /// Finds the backend and runs the call, which returns a Status or the number of an outcome that is no error.
 /// context: the call's, for the log, or 0.
 template <class Call>
-int Door::guarded(std::string_view function, void* ctx, uint32_t context, Call call) {
+int Door::guarded(std::string_view function, void* ctx, std::uint32_t context, Call call) {
     try {
         const std::shared_ptr<ContextTable> table = instances().find(ctx);
         if (!table)
@@ -121,14 +121,14 @@ int Door::guarded(std::string_view function, void* ctx, uint32_t context, Call c
 }
 
 int Door::refuse(void* ctx, std::string_view function, std::string_view why) {
-    return guarded(function, ctx, none, [&](ContextTable&) -> Result<int> { return invalid("{}", why); });
+    return guarded(function, ctx, kNone, [&](ContextTable&) -> Result<int> { return invalid("{}", why); });
 }
 
-int Door::init(void** ctx, const char* config, uint32_t config_size) {
+int Door::init(void** ctx, const char* config, std::uint32_t config_size) {
     constexpr std::string_view function = "init_backend";
     if (!ctx) return report(function, invalid("the pointer for the backend is NULL"));
     if (!config && config_size) return report(function, invalid("config is NULL, and its length is not 0"));
-    if (config_size > longest_text) return report(function, invalid("config is too long"));
+    if (config_size > kLongestText) return report(function, invalid("config is too long"));
     *ctx = nullptr;
     try {
         Defaults defaults{.history = traits_.history, .lenient = traits_.lenient};
@@ -148,22 +148,22 @@ int Door::init(void** ctx, const char* config, uint32_t config_size) {
 }
 
 int Door::deinit(void* ctx) {
-    return guarded("deinit_backend", ctx, none, [&](ContextTable& table) -> Result<int> {
+    return guarded("deinit_backend", ctx, kNone, [&](ContextTable& table) -> Result<int> {
         if (!instances().remove(ctx)) return invalid("another thread closed ctx at the same time");
         table.cancel_all();  // other threads may still be inside
         return 0;
     });
 }
 
-int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, uint32_t encoding,
-               uint32_t target, uint32_t* graph) {
+int Door::load(void* ctx, const std::uint8_t* bytes, std::uint32_t size, std::uint32_t parts,
+               std::uint32_t encoding, std::uint32_t target, std::uint32_t* graph) {
     constexpr std::string_view function = "load";
     if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
     if (!bytes || !size) return refuse(ctx, function, "the model's bytes are missing");
     if (parts != 1) return refuse(ctx, function, "a GGUF model is one builder");
-    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
-        if (std::find(std::begin(ggml_encodings), std::end(ggml_encodings), encoding) ==
-            std::end(ggml_encodings))
+    return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
+        if (std::find(std::begin(kGgmlEncodings), std::end(kGgmlEncodings), encoding) ==
+            std::end(kGgmlEncodings))
             return refuse_as(traits_.codes.invalid_encoding, table, function,
                              invalid("encoding {} is not GGML (5, or 6 in WasmEdge)", encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
@@ -173,15 +173,15 @@ int Door::load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, u
     });
 }
 
-int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const char* config,
-                       uint32_t config_size, uint32_t* graph) {
+int Door::load_by_name(void* ctx, const char* name, std::uint32_t name_size, const char* config,
+                       std::uint32_t config_size, std::uint32_t* graph) {
     constexpr std::string_view function = "load_by_name";
     if (!name || !name_size) return refuse(ctx, function, "the model's name is NULL or empty");
     if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
     if (!config && config_size) return refuse(ctx, function, "config is NULL, and its length is not 0");
-    if (name_size > longest_text || config_size > longest_text)
+    if (name_size > kLongestText || config_size > kLongestText)
         return refuse(ctx, function, "a length is beyond 64 MiB");
-    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
+    return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
         // Callers count the NUL at the end, or not.
         const std::string_view text(name, strnlen(name, name_size));
         const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
@@ -193,68 +193,68 @@ int Door::load_by_name(void* ctx, const char* name, uint32_t name_size, const ch
     });
 }
 
-int Door::unload(void* ctx, uint32_t graph) {
-    return guarded("unload", ctx, none, [&](ContextTable& table) -> Result<int> {
+int Door::unload(void* ctx, std::uint32_t graph) {
+    return guarded("unload", ctx, kNone, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.unload(graph));
         return 0;
     });
 }
 
-int Door::open(void* ctx, uint32_t graph, uint32_t* context) {
+int Door::open(void* ctx, std::uint32_t graph, std::uint32_t* context) {
     if (!context) return refuse(ctx, "init_execution_context", "the pointer for the context is NULL");
-    return guarded("init_execution_context", ctx, none, [&](ContextTable& table) -> Result<int> {
+    return guarded("init_execution_context", ctx, kNone, [&](ContextTable& table) -> Result<int> {
         HR_ASSIGN(*context, table.open(graph));
         return 0;
     });
 }
 
-int Door::open_session(void* ctx, const char* session, uint32_t* context) {
+int Door::open_session(void* ctx, const char* session, std::uint32_t* context) {
     constexpr std::string_view function = "init_execution_context_with_session_id";
     if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
     if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
-    return guarded(function, ctx, none, [&](ContextTable& table) -> Result<int> {
+    return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
         HR_ASSIGN(const GraphId graph, table.first_graph());
         HR_ASSIGN(*context, table.open(graph, std::string_view(session, strnlen(session, 4096))));
         return 0;
     });
 }
 
-int Door::close(void* ctx, uint32_t context) {
+int Door::close(void* ctx, std::uint32_t context) {
     return guarded("close_execution_context", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.close(context));
         return 0;
     });
 }
 
-int Door::set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) {
+int Door::set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) {
     return guarded("set_input", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.set_input(context, index, bytes));
         return 0;
     });
 }
 
-int Door::compute(void* ctx, uint32_t context) {
+int Door::compute(void* ctx, std::uint32_t context) {
     return guarded("compute", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.compute(context));
         return 0;
     });
 }
 
-int Door::get_output(void* ctx, uint32_t context, uint32_t index, Output output) {
+int Door::get_output(void* ctx, std::uint32_t context, std::uint32_t index, Output output) {
     return guarded("get_output", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_ASSIGN(const std::string text, table.output(context, index));
         return write(text, output, index == 0 && traits_.truncates);
     });
 }
 
-int Door::compute_single(void* ctx, uint32_t context) {
+int Door::compute_single(void* ctx, std::uint32_t context) {
     return guarded("compute_single", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_ASSIGN(const auto piece, table.compute_piece(context));
         return piece ? 0 : ErrorCodes::end_of_sequence;
     });
 }
 
-int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output output) {
+int Door::get_output_single(void* ctx, std::uint32_t context, std::uint32_t index, Output output) {
     return guarded("get_output_single", ctx, context, [&](ContextTable& table) -> Result<int> {
         if (index == 1) {
             HR_ASSIGN(const std::string text, table.output(context, 1));
@@ -266,14 +266,14 @@ int Door::get_output_single(void* ctx, uint32_t context, uint32_t index, Output 
     });
 }
 
-int Door::fini_single(void* ctx, uint32_t context) {
+int Door::fini_single(void* ctx, std::uint32_t context) {
     return guarded("fini_single", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.end_pieces(context));
         return 0;
     });
 }
 
-int Door::cancel(void* ctx, uint32_t context) {
+int Door::cancel(void* ctx, std::uint32_t context) {
     return guarded("cancel_inference", ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_TRY(table.cancel(context));
         return 0;
@@ -281,12 +281,12 @@ int Door::cancel(void* ctx, uint32_t context) {
 }
 
 int Door::statistics(void* ctx, Output output) {
-    return guarded("get_statistics", ctx, none, [&](ContextTable& table) -> Result<int> {
+    return guarded("get_statistics", ctx, kNone, [&](ContextTable& table) -> Result<int> {
         return write(table.statistics(), output, false);
     });
 }
 
-int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
+int Door::run(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view prompt, Output output,
               std::string_view options) {
     constexpr std::string_view function = "run_inference";
     if (index != 0) return refuse(ctx, function, "the prompt is input 0");
@@ -300,8 +300,8 @@ int Door::run(void* ctx, uint32_t context, uint32_t index, std::string_view prom
 /// may_cut: as much of an answer as fits is worth having; a piece of JSON is not.
 Result<int> Door::write(std::string_view text, const Output& output, bool may_cut) const {
     if (!output.buffer || !output.size) return invalid("the output or its size is NULL");
-    const auto needed = static_cast<uint32_t>(std::min<size_t>(text.size(), UINT32_MAX));
-    size_t size = text.size();
+    const auto needed = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), UINT32_MAX));
+    std::size_t size = text.size();
     if (size > output.capacity) size = may_cut ? utf8_boundary(text, output.capacity) : 0;
     if (size == 0 && !text.empty()) {
         *output.size = needed;
@@ -316,16 +316,16 @@ Result<int> Door::write(std::string_view text, const Output& output, bool may_cu
     if (size) std::memcpy(output.buffer, text.data(), size);
     if (traits_.truncates && size < output.capacity)
         output.buffer[size] = 0;  // callers print it as a C string
-    *output.size = static_cast<uint32_t>(size);
+    *output.size = static_cast<std::uint32_t>(size);
     return 0;
 }
 
-std::string_view options_text(const char* options, uint32_t size) {
+std::string_view options_text(const char* options, std::uint32_t size) {
     const char* arguments = std::getenv("HEADRACE_RUN_INFERENCE_ARGS");
     if (arguments && std::string_view(arguments) == "6") return {};
     if (!options) return {};
     if (arguments && std::string_view(arguments) == "7") size = 1u << 20;
-    if (size > longest_text) return {};  // no caller's length: it passed fewer arguments
+    if (size > kLongestText) return {};  // no caller's length: it passed fewer arguments
     return {options, strnlen(options, size)};
 }
 

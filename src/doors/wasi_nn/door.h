@@ -28,9 +28,9 @@ struct AbiTraits {
 
 /// The buffer of a caller. size: its capacity, then what was written or is needed.
 struct Output {
-    uint8_t* buffer;
-    uint32_t capacity;
-    uint32_t* size;
+    std::uint8_t* buffer;
+    std::uint32_t capacity;
+    std::uint32_t* size;
 };
 
 /// What both libraries do, with plain pointers. Every function checks all of them, catches everything, logs
@@ -39,25 +39,25 @@ class __attribute__((visibility("default"))) Door {
 public:
     explicit Door(const AbiTraits& traits) : traits_(traits) {}
 
-    int init(void** ctx, const char* config, uint32_t config_size);
+    int init(void** ctx, const char* config, std::uint32_t config_size);
     int deinit(void* ctx);
-    int load(void* ctx, const uint8_t* bytes, uint32_t size, uint32_t parts, uint32_t encoding,
-             uint32_t target, uint32_t* graph);
-    int load_by_name(void* ctx, const char* name, uint32_t name_size, const char* config,
-                     uint32_t config_size, uint32_t* graph);
-    int unload(void* ctx, uint32_t graph);
-    int open(void* ctx, uint32_t graph, uint32_t* context);
-    int open_session(void* ctx, const char* session, uint32_t* context);
-    int close(void* ctx, uint32_t context);
-    int set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes);
-    int compute(void* ctx, uint32_t context);
-    int get_output(void* ctx, uint32_t context, uint32_t index, Output output);
-    int compute_single(void* ctx, uint32_t context);
-    int get_output_single(void* ctx, uint32_t context, uint32_t index, Output output);
-    int fini_single(void* ctx, uint32_t context);
-    int cancel(void* ctx, uint32_t context);
+    int load(void* ctx, const std::uint8_t* bytes, std::uint32_t size, std::uint32_t parts,
+             std::uint32_t encoding, std::uint32_t target, std::uint32_t* graph);
+    int load_by_name(void* ctx, const char* name, std::uint32_t name_size, const char* config,
+                     std::uint32_t config_size, std::uint32_t* graph);
+    int unload(void* ctx, std::uint32_t graph);
+    int open(void* ctx, std::uint32_t graph, std::uint32_t* context);
+    int open_session(void* ctx, const char* session, std::uint32_t* context);
+    int close(void* ctx, std::uint32_t context);
+    int set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes);
+    int compute(void* ctx, std::uint32_t context);
+    int get_output(void* ctx, std::uint32_t context, std::uint32_t index, Output output);
+    int compute_single(void* ctx, std::uint32_t context);
+    int get_output_single(void* ctx, std::uint32_t context, std::uint32_t index, Output output);
+    int fini_single(void* ctx, std::uint32_t context);
+    int cancel(void* ctx, std::uint32_t context);
     int statistics(void* ctx, Output output);
-    int run(void* ctx, uint32_t context, uint32_t index, std::string_view prompt, Output output,
+    int run(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view prompt, Output output,
             std::string_view options);
 
     /// For an argument that is wrong before anything can be called: the backend's last failure.
@@ -65,7 +65,7 @@ public:
 
 private:
     template <class Call>
-    int guarded(std::string_view function, void* ctx, uint32_t context, Call call);
+    int guarded(std::string_view function, void* ctx, std::uint32_t context, Call call);
     int report(std::string_view function, const Error& error, const ContextTable::Origin& origin = {}) const;
     int refuse_as(int number, ContextTable& table, std::string_view function, const Error& error) const;
     Result<int> write(std::string_view text, const Output& output, bool may_cut) const;
@@ -75,6 +75,6 @@ private:
 
 /// Options of a run_inference call whose length a caller may not have passed: see
 /// HEADRACE_RUN_INFERENCE_ARGS.
-__attribute__((visibility("default"))) std::string_view options_text(const char* options, uint32_t size);
+__attribute__((visibility("default"))) std::string_view options_text(const char* options, std::uint32_t size);
 
 }  // namespace headrace::wasi_nn

@@ -37,7 +37,7 @@ std::string_view bytes_of(const tensor& input) {
     return {reinterpret_cast<const char*>(input.data.buf), input.data.size};
 }
 
-Output output_of(AbiOutput output, uint32_t* size) {
+Output output_of(AbiOutput output, std::uint32_t* size) {
     return output ? Output{output->buf, output->size, size} : Output{nullptr, 0, size};
 }
 

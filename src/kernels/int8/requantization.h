@@ -17,7 +17,8 @@ struct Bytes {
 struct Requantization {
     const float* bias = nullptr;  // null: none
     const float* scale = nullptr;
-    int32_t zero = 0, low = 0, high = 255;  // low and high in the range of y's type, zero between them or not
+    std::int32_t zero = 0, low = 0,
+                 high = 255;  // low and high in the range of y's type, zero between them or not
     void* y = nullptr;
     bool is_signed = false;  // y's
 };

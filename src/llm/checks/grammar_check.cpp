@@ -12,12 +12,12 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t kMostGrammarBytes = 256u << 10;
-constexpr size_t most_rules = 5000;
+constexpr std::size_t kMostGrammarBytes = 256u << 10;
+constexpr std::size_t kMostRules = 5000;
 constexpr int kMostGrammarLevels = 100;
-constexpr uint64_t most_repetitions = 2000;   // llama.cpp's own limit
-constexpr uint64_t most_optional = 32;        // parts in a row
-constexpr uint64_t most_elements = 1u << 20;  // characters and names, repetitions written out
+constexpr std::uint64_t kMostRepetitions = 2000;   // llama.cpp's own limit
+constexpr std::uint64_t kMostOptional = 32;        // parts in a row
+constexpr std::uint64_t kMostElements = 1u << 20;  // characters and names, repetitions written out
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
@@ -37,19 +37,19 @@ public:
         for (const std::string_view name : used_)
             if (!defined_.contains(name))
                 return invalid("grammar: the rule '{}' is used, and none of that name is defined", name);
-        if (shape_.optional_in_a_row(most_optional + 1) > most_optional)
+        if (shape_.optional_in_a_row(kMostOptional + 1) > kMostOptional)
             return invalid(
                 "grammar: more than {} parts in a row may be left out, and choosing a token takes time "
                 "with the third power of that; put what belongs together into rules that are not empty",
-                most_optional);
+                kMostOptional);
         return success();
     }
 
 private:
     /// What a repetition after it repeats.
     struct Item {
-        uint64_t elements = 0;
-        uint64_t rules = 1;  // as llama.cpp counts them for its limit
+        std::uint64_t elements = 0;
+        std::uint64_t rules = 1;  // as llama.cpp counts them for its limit
         GrammarShape::Part part = {};
     };
 
@@ -66,15 +66,16 @@ private:
         const auto line = 1 + std::count(before.begin(), before.end(), '\n');
         const std::string_view row = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
         const auto column =
-            1 + row.size() - static_cast<size_t>(std::count_if(row.begin(), row.end(), continues_character));
+            1 + row.size() -
+            static_cast<std::size_t>(std::count_if(row.begin(), row.end(), continues_character));
         return invalid("grammar: line {}, column {}: {}", line, column, what);
     }
     /// With what is there in place of what was expected.
     Error expected(std::string_view what) const {
-        constexpr size_t shown = 20;
+        constexpr std::size_t kShown = 20;
         std::string_view rest = source_.substr(at_);
         rest = rest.substr(0, rest.find_first_of("\r\n"));
-        size_t end = std::min(rest.size(), shown);
+        std::size_t end = std::min(rest.size(), kShown);
         while (end < rest.size() && continues_character(rest[end])) ++end;
         if (rest.empty())
             return wrong(
@@ -96,14 +97,14 @@ private:
     }
 
     Result<std::string_view> read_name() {
-        const size_t start = at_;
+        const std::size_t start = at_;
         while (in_name(here())) ++at_;
         if (at_ == start) return expected("a rule's name");
         return source_.substr(start, at_ - start);
     }
 
     /// Where a rule of that name is, or will be.
-    size_t rule_of(std::string_view name) {
+    std::size_t rule_of(std::string_view name) {
         const auto [found, is_new] = names_.emplace(name, shape_.rules.size());
         if (is_new) shape_.rules.emplace_back();
         return found->second;
@@ -112,11 +113,11 @@ private:
     Status read_rule() {
         HR_ASSIGN(const std::string_view name, read_name());
         defined_.insert(name);
-        if (defined_.size() > most_rules) return invalid("grammar: it has more than {} rules", most_rules);
+        if (defined_.size() > kMostRules) return invalid("grammar: it has more than {} rules", kMostRules);
         skip_space(false);
         if (!take("::=")) return expected("'::='");
         skip_space(true);
-        const size_t rule = rule_of(name);
+        const std::size_t rule = rule_of(name);
         shape_.rules[rule].alternatives.clear();  // of two definitions the last one counts
         HR_TRY(read_alternates(0, rule));
         if (!at_end() && here() != '\r' && here() != '\n')
@@ -126,7 +127,7 @@ private:
         return success();
     }
 
-    Status read_alternates(int level, size_t rule) {
+    Status read_alternates(int level, std::size_t rule) {
         do {
             GrammarShape::Sequence sequence;
             HR_TRY(read_sequence(level, sequence));
@@ -187,11 +188,11 @@ private:
         Item item;
         take("^");
         for (; here() != ']'; ++item.elements) {
-            const size_t start = at_;
-            HR_ASSIGN(const uint32_t first, read_character("']'"));
+            const std::size_t start = at_;
+            HR_ASSIGN(const std::uint32_t first, read_character("']'"));
             if (here() != '-' || source_.substr(at_).starts_with("-]")) continue;
             ++at_;
-            HR_ASSIGN(const uint32_t last, read_character("']'"));
+            HR_ASSIGN(const std::uint32_t last, read_character("']'"));
             ++item.elements;
             if (first <= last) continue;
             const std::string range(source_.substr(start, at_ - start));
@@ -203,26 +204,29 @@ private:
     }
 
     /// Its code point. closing: what is missing when the grammar ends here.
-    Result<uint32_t> read_character(std::string_view closing) {
+    Result<std::uint32_t> read_character(std::string_view closing) {
         if (at_end()) return expected(closing);
         if (here() != '\\') {
-            const auto lead = static_cast<uint8_t>(here());
-            uint32_t code = lead < 0x80 ? lead : lead & (lead < 0xE0 ? 0x1Fu : lead < 0xF0 ? 0x0Fu : 0x07u);
+            const auto lead = static_cast<std::uint8_t>(here());
+            std::uint32_t code = lead < 0x80 ? lead
+                                             : lead & (lead < 0xE0   ? 0x1Fu
+                                                       : lead < 0xF0 ? 0x0Fu
+                                                                     : 0x07u);
             while (++at_, !at_end() && continues_character(here()))
-                code = (code << 6) + (static_cast<uint8_t>(here()) & 0x3Fu);
+                code = (code << 6) + (static_cast<std::uint8_t>(here()) & 0x3Fu);
             return code;
         }
         const char kind = at_ + 1 < source_.size() ? source_[at_ + 1] : '\0';
-        const size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+        const std::size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
         if (digits == 0 &&
             (kind == '\0' || std::string_view("trn\\\"[]-").find(kind) == std::string_view::npos))
             return wrong("after '\\' there may be x, u, U, t, r, n, \\, \", [, ] or -");
         at_ += 2;
-        for (size_t i = 0; i < digits; ++i, ++at_)
+        for (std::size_t i = 0; i < digits; ++i, ++at_)
             if (!is_hex(here()))
                 return expected(fmt::format("a hexadecimal digit (\\{} has {})", kind, digits));
         if (digits == 0) return kind == 't' ? '\t' : kind == 'r' ? '\r' : kind == 'n' ? '\n' : kind;
-        uint32_t code = 0;
+        std::uint32_t code = 0;
         const char* end = source_.data() + at_;
         std::from_chars(end - digits, end, code, 16);
         return code;
@@ -232,13 +236,13 @@ private:
     Result<Item> read_token() {
         take("!");
         if (here() != '<') return expected("'<' of a token");
-        const size_t start = at_++;
+        const std::size_t start = at_++;
         if (take("[")) {
-            uint32_t id = 0;
+            std::uint32_t id = 0;
             const char* first = source_.data() + at_;
             const auto [end, error] = std::from_chars(first, source_.data() + source_.size(), id);
             if (error != std::errc()) return expected("a token's number");
-            at_ += static_cast<size_t>(end - first);
+            at_ += static_cast<std::size_t>(end - first);
             if (!take("]>")) return expected("']>'");
         } else {
             at_ = std::min(source_.size(), source_.find('>', at_));
@@ -260,23 +264,23 @@ private:
                 kMostGrammarLevels);
         ++at_;
         skip_space(true);
-        const uint64_t before = rules();
+        const std::uint64_t before = rules();
         ++generated_;
-        const size_t rule = shape_.rules.size();
+        const std::size_t rule = shape_.rules.size();
         shape_.rules.emplace_back();
         HR_TRY(read_alternates(level, rule));
         if (!take(")")) return expected("')'");
-        return Item{1, std::max<uint64_t>(1, rules() - before), {.rule = rule}};
+        return Item{1, std::max<std::uint64_t>(1, rules() - before), {.rule = rule}};
     }
 
     /// *, +, ?, {m}, {m,} and {m,n}.
     Status read_repetition(bool newlines, std::optional<Item>& item) {
         if (!item || item->elements == 0)
             return wrong(fmt::format("'{}' has nothing before it to repeat", here()));
-        const size_t start = at_;
+        const std::size_t start = at_;
         const char kind = source_[at_++];
-        uint64_t least = kind == '+' ? 1 : 0;
-        std::optional<uint64_t> most;
+        std::uint64_t least = kind == '+' ? 1 : 0;
+        std::optional<std::uint64_t> most;
         if (kind == '?') most = 1;
         skip_space(newlines);
         if (kind == '{') HR_TRY(read_range(newlines, least, most));
@@ -285,15 +289,15 @@ private:
             at_ = start;
             return wrong(fmt::format("a repetition from {} to {} times", least, *most));
         }
-        const uint64_t times = most && *most > 0 ? *most : std::max<uint64_t>(1, least);
-        if (item->rules * times > most_repetitions) {
+        const std::uint64_t times = most && *most > 0 ? *most : std::max<std::uint64_t>(1, least);
+        if (item->rules * times > kMostRepetitions) {
             at_ = start;
             return wrong(
                 fmt::format("repetitions inside of each other: {} times what makes {} rules, and {} "
                             "rules are possible",
-                            times, item->rules, most_repetitions));
+                            times, item->rules, kMostRepetitions));
         }
-        const uint64_t optional = most ? *most - least : 1;  // a rule each
+        const std::uint64_t optional = most ? *most - least : 1;  // a rule each
         HR_TRY(count(item->elements * least + optional * (item->elements + 3)));
         item->rules *= times;
         item->elements = item->elements * least + (optional > 0);
@@ -303,7 +307,7 @@ private:
         return success();
     }
 
-    Status read_range(bool newlines, uint64_t& least, std::optional<uint64_t>& most) {
+    Status read_range(bool newlines, std::uint64_t& least, std::optional<std::uint64_t>& most) {
         HR_ASSIGN(least, read_count());
         skip_space(newlines);
         most = least;
@@ -319,36 +323,36 @@ private:
         return success();
     }
 
-    Result<uint64_t> read_count() {
-        const size_t start = at_;
+    Result<std::uint64_t> read_count() {
+        const std::size_t start = at_;
         while (is_digit(here())) ++at_;
         const std::string_view digits = source_.substr(start, at_ - start);
         if (digits.empty()) return expected("a number");
-        uint64_t value = 0;
+        std::uint64_t value = 0;
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (error != std::errc() || value > most_repetitions)
+        if (error != std::errc() || value > kMostRepetitions)
             return invalid("grammar: something is repeated {} times, and {} are possible",
-                           digits.substr(0, 40), most_repetitions);
+                           digits.substr(0, 40), kMostRepetitions);
         return value;
     }
 
-    Status count(uint64_t elements) {
+    Status count(std::uint64_t elements) {
         elements_ += elements;
-        if (elements_ <= most_elements) return success();
+        if (elements_ <= kMostElements) return success();
         return wrong(fmt::format("with its repetitions written out the grammar has more than {} characters",
-                                 most_elements));
+                                 kMostElements));
     }
 
-    uint64_t rules() const { return names_.size() + generated_; }
+    std::uint64_t rules() const { return names_.size() + generated_; }
 
     const std::string_view source_;
     const IsToken& is_token_;
-    size_t at_ = 0;
-    std::map<std::string_view, size_t> names_;  // with the places of their rules
+    std::size_t at_ = 0;
+    std::map<std::string_view, std::size_t> names_;  // with the places of their rules
     std::set<std::string_view> defined_, used_;
     GrammarShape shape_;
-    uint64_t generated_ = 0;  // rules without a name
-    uint64_t elements_ = 0;
+    std::uint64_t generated_ = 0;  // rules without a name
+    std::uint64_t elements_ = 0;
 };
 
 }  // namespace

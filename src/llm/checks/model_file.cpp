@@ -44,7 +44,7 @@ Status starts_with_magic(const std::string& path) {
 }
 
 Result<std::string> architecture_of(const gguf_context* gguf) {
-    const int64_t id = gguf_find_key(gguf, "general.architecture");
+    const std::int64_t id = gguf_find_key(gguf, "general.architecture");
     if (id < 0) return invalid("the key general.architecture is missing");
     if (gguf_get_kv_type(gguf, id) != GGUF_TYPE_STRING) return invalid("general.architecture is no text");
     return std::string(gguf_get_val_str(gguf, id));
@@ -75,12 +75,14 @@ Status check_tensor(const ggml_tensor& tensor) {
     return success();
 }
 
-Result<uint64_t> check_tensors(const gguf_context* gguf, const ggml_context* tensors, uint64_t file_bytes) {
-    const uint64_t start = gguf_get_data_offset(gguf);
-    uint64_t bytes = 0;
-    for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
+Result<std::uint64_t> check_tensors(const gguf_context* gguf, const ggml_context* tensors,
+                                    std::uint64_t file_bytes) {
+    const std::uint64_t start = gguf_get_data_offset(gguf);
+    std::uint64_t bytes = 0;
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i) {
         const char* name = gguf_get_tensor_name(gguf, i);
-        const uint64_t offset = start + gguf_get_tensor_offset(gguf, i), size = gguf_get_tensor_size(gguf, i);
+        const std::uint64_t offset = start + gguf_get_tensor_offset(gguf, i),
+                            size = gguf_get_tensor_size(gguf, i);
         if (offset > file_bytes || size > file_bytes - offset)
             return invalid("tensor {} ends at byte {}, and the file has {}: it is not complete", name,
                            offset + size, file_bytes);
@@ -99,7 +101,7 @@ void replace_value(gguf_context* gguf, const std::string& text) {
         return;  // ggml asserts it, and has read it already
     switch (value.tag) {
         case LLAMA_KV_OVERRIDE_TYPE_INT:
-            return gguf_set_val_u32(gguf, value.key, static_cast<uint32_t>(value.val_i64));
+            return gguf_set_val_u32(gguf, value.key, static_cast<std::uint32_t>(value.val_i64));
         case LLAMA_KV_OVERRIDE_TYPE_FLOAT:
             return gguf_set_val_f32(gguf, value.key, static_cast<float>(value.val_f64));
         case LLAMA_KV_OVERRIDE_TYPE_BOOL: return gguf_set_val_bool(gguf, value.key, value.val_bool);
@@ -111,26 +113,26 @@ void replace_value(gguf_context* gguf, const std::string& text) {
 class Layers {
 public:
     void add(const gguf_context* gguf) {
-        for (int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i)
+        for (std::int64_t i = 0; i < gguf_get_n_tensors(gguf); ++i)
             add(gguf_get_tensor_name(gguf, i), gguf_get_tensor_size(gguf, i));
     }
     /// Bytes of each; none of a file whose layers' numbers make no sense.
-    std::vector<uint64_t> bytes() const {
+    std::vector<std::uint64_t> bytes() const {
         if (blocks_.size() > kMost) return {};
-        std::vector<uint64_t> layers = blocks_;
+        std::vector<std::uint64_t> layers = blocks_;
         layers.push_back(output_ + (has_output_ ? 0 : table_));
         return layers;
     }
 
 private:
-    static constexpr size_t kMost = 4096;
+    static constexpr std::size_t kMost = 4096;
 
-    void add(std::string_view name, uint64_t bytes) {
+    void add(std::string_view name, std::uint64_t bytes) {
         unsigned layer = 0;
         if (name.starts_with("blk.") &&
             std::from_chars(name.data() + 4, name.data() + name.size(), layer).ec == std::errc()) {
-            if (layer >= blocks_.size()) blocks_.resize(std::min<size_t>(layer, kMost) + 1);
-            blocks_[std::min<size_t>(layer, kMost)] += bytes;
+            if (layer >= blocks_.size()) blocks_.resize(std::min<std::size_t>(layer, kMost) + 1);
+            blocks_[std::min<std::size_t>(layer, kMost)] += bytes;
         } else if (name.starts_with("output")) {
             output_ += bytes;
             has_output_ |= name == "output.weight";
@@ -139,8 +141,8 @@ private:
         }
     }
 
-    std::vector<uint64_t> blocks_;
-    uint64_t output_ = 0, table_ = 0;
+    std::vector<std::uint64_t> blocks_;
+    std::uint64_t output_ = 0, table_ = 0;
     bool has_output_ = false;
 };
 
@@ -148,7 +150,7 @@ private:
 struct Header {
     Gguf gguf;
     Shapes shapes;
-    uint64_t file_bytes = 0;
+    std::uint64_t file_bytes = 0;
 };
 
 Result<Header> read_header(const std::string& path) {
@@ -165,7 +167,7 @@ Result<Header> read_header(const std::string& path) {
 
 /// The other files of a model that is split, beside the first; none of one that is not.
 std::vector<std::string> other_parts(const std::string& path, const gguf_context* gguf) {
-    const int64_t id = gguf_find_key(gguf, "split.count");
+    const std::int64_t id = gguf_find_key(gguf, "split.count");
     if (id < 0 || gguf_get_kv_type(gguf, id) != GGUF_TYPE_UINT16) return {};
     const int count = gguf_get_val_u16(gguf, id);
     std::string prefix(path.size() + 1, 0);
@@ -173,8 +175,8 @@ std::vector<std::string> other_parts(const std::string& path, const gguf_context
     std::vector<std::string> parts;
     for (int part = 1; part < count; ++part) {
         std::string name(path.size() + 1, 0);
-        name.resize(
-            static_cast<size_t>(llama_split_path(name.data(), name.size(), prefix.c_str(), part, count)));
+        name.resize(static_cast<std::size_t>(
+            llama_split_path(name.data(), name.size(), prefix.c_str(), part, count)));
         parts.push_back(std::move(name));
     }
     return parts;
@@ -186,7 +188,8 @@ Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& f
     file.parts = other_parts(path, gguf);
     for (const std::string& part : file.parts) {
         HR_ASSIGN(const Header header, read_header(part));
-        Result<uint64_t> bytes = check_tensors(header.gguf.get(), header.shapes.get(), header.file_bytes);
+        Result<std::uint64_t> bytes =
+            check_tensors(header.gguf.get(), header.shapes.get(), header.file_bytes);
         if (!bytes.ok()) return bytes.error().within(part);
         file.bytes += bytes.value();
         layers.add(header.gguf.get());
@@ -195,7 +198,7 @@ Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& f
     return success();
 }
 
-ParameterValue value_of(const gguf_context* gguf, int64_t id) {
+ParameterValue value_of(const gguf_context* gguf, std::int64_t id) {
     switch (gguf_get_kv_type(gguf, id)) {
         case GGUF_TYPE_UINT8: return std::int64_t{gguf_get_val_u8(gguf, id)};
         case GGUF_TYPE_INT8: return std::int64_t{gguf_get_val_i8(gguf, id)};
@@ -213,19 +216,19 @@ ParameterValue value_of(const gguf_context* gguf, int64_t id) {
     }
 }
 
-Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, uint64_t file_bytes) {
+Result<ModelFile> inspect(const gguf_context* gguf, const ggml_context* shapes, std::uint64_t file_bytes) {
     ModelFile file;
     HR_ASSIGN(file.architecture, architecture_of(gguf));
     HR_TRY(check_metadata(gguf, file.architecture));
     HR_ASSIGN(file.bytes, check_tensors(gguf, shapes, file_bytes));
     HR_TRY(check_projections(gguf, shapes, file.architecture));
-    const int64_t trained = gguf_find_key(gguf, (file.architecture + ".context_length").c_str());
+    const std::int64_t trained = gguf_find_key(gguf, (file.architecture + ".context_length").c_str());
     if (trained >= 0 && gguf_get_kv_type(gguf, trained) == GGUF_TYPE_UINT32)
         file.trained_context = gguf_get_val_u32(gguf, trained);
     for (const char* key : {".ssm.state_size", ".ssm.conv_kernel", ".wkv.head_size", ".shortconv.l_cache"})
         file.is_recurrent |= gguf_find_key(gguf, (file.architecture + key).c_str()) >= 0;
-    const int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
-    for (int64_t id = 0; id < gguf_get_n_kv(gguf); ++id)
+    const std::int64_t causal = gguf_find_key(gguf, (file.architecture + ".attention.causal").c_str());
+    for (std::int64_t id = 0; id < gguf_get_n_kv(gguf); ++id)
         file.metadata.set(gguf_get_key(gguf, id), value_of(gguf, id));
     file.embeddings =
         causal >= 0 && gguf_get_kv_type(gguf, causal) == GGUF_TYPE_BOOL && !gguf_get_val_bool(gguf, causal);
@@ -243,16 +246,16 @@ Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<
     return file;
 }
 
-Result<uint64_t> sample_weights(const std::vector<std::string>& files) {
-    constexpr uint64_t kSamples = 256, kBytes = 4096;
+Result<std::uint64_t> sample_weights(const std::vector<std::string>& files) {
+    constexpr std::uint64_t kSamples = 256, kBytes = 4096;
     std::string seen;
     for (const std::string& path : files) {
         std::ifstream file(path, std::ios::binary | std::ios::ate);
-        const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+        const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
         seen += fmt::format("{} ", size);
-        for (uint64_t i = 0; i < kSamples; ++i) {
-            const uint64_t last = size - std::min(size, kBytes), at = last / (kSamples - 1) * i;
-            const size_t before = seen.size(), bytes = std::min(kBytes, size - at);
+        for (std::uint64_t i = 0; i < kSamples; ++i) {
+            const std::uint64_t last = size - std::min(size, kBytes), at = last / (kSamples - 1) * i;
+            const std::size_t before = seen.size(), bytes = std::min(kBytes, size - at);
             seen.resize(before + bytes);
             file.seekg(static_cast<std::streamoff>(at));
             file.read(seen.data() + before, static_cast<std::streamsize>(bytes));
@@ -262,15 +265,15 @@ Result<uint64_t> sample_weights(const std::vector<std::string>& files) {
     return content_hash(seen.data(), seen.size()).low;
 }
 
-Status enough_memory(uint64_t bytes) {
-    const uint64_t available = available_memory();
+Status enough_memory(std::uint64_t bytes) {
+    const std::uint64_t available = available_memory();
     if (available >= bytes) return success();
-    constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+    constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
     return failure(
         Code::out_of_memory,
         "the model's weights need {:.2f} GiB, and {:.2f} GiB are available. Use a smaller quantisation, or "
         "close other programs",
-        static_cast<double>(bytes) / gib, static_cast<double>(available) / gib);
+        static_cast<double>(bytes) / kGib, static_cast<double>(available) / kGib);
 }
 
 }  // namespace headrace::llm

@@ -11,13 +11,13 @@ namespace headrace::llm {
 /// What can be said of a GGUF before llama.cpp sees it.
 struct ModelFile {
     std::string architecture;
-    uint64_t bytes = 0;              ///< of all tensors, in all files
-    std::vector<uint64_t> layers;    ///< bytes of each, and of the output's
-    bool embeddings = false;         ///< of an encoder, such as BERT
-    uint32_t trained_context = 0;    ///< tokens; 0 where the file does not say
-    bool is_recurrent = false;       ///< some layers keep a state in place of keys and values
-    std::vector<std::string> parts;  ///< the other files of a model that is split
-    Parameters metadata;             ///< of the header; lists are null
+    std::uint64_t bytes = 0;            ///< of all tensors, in all files
+    std::vector<std::uint64_t> layers;  ///< bytes of each, and of the output's
+    bool embeddings = false;            ///< of an encoder, such as BERT
+    std::uint32_t trained_context = 0;  ///< tokens; 0 where the file does not say
+    bool is_recurrent = false;          ///< some layers keep a state in place of keys and values
+    std::vector<std::string> parts;     ///< the other files of a model that is split
+    Parameters metadata;                ///< of the header; lists are null
 };
 
 /// Reads and checks a GGUF's header: that all tensors lie within the file, that the sizes llama.cpp divides
@@ -26,9 +26,9 @@ struct ModelFile {
 Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
 /// A number of what lies here and there in the files: models of one shape with other weights differ in it.
-Result<uint64_t> sample_weights(const std::vector<std::string>& files);
+Result<std::uint64_t> sample_weights(const std::vector<std::string>& files);
 
 /// An error with the numbers when the machine's free memory cannot hold that many bytes of weights.
-Status enough_memory(uint64_t bytes);
+Status enough_memory(std::uint64_t bytes);
 
 }  // namespace headrace::llm

@@ -12,9 +12,9 @@ namespace headrace::llm {
 namespace {
 
 /// The values of an integer key, one or per layer; none when the key is absent.
-Result<std::vector<uint64_t>> integers(const gguf_context* gguf, const std::string& key) {
-    std::vector<uint64_t> values;
-    const int64_t id = gguf_find_key(gguf, key.c_str());
+Result<std::vector<std::uint64_t>> integers(const gguf_context* gguf, const std::string& key) {
+    std::vector<std::uint64_t> values;
+    const std::int64_t id = gguf_find_key(gguf, key.c_str());
     if (id < 0) return values;
     const bool array = gguf_get_kv_type(gguf, id) == GGUF_TYPE_ARRAY;
     const gguf_type type = array ? gguf_get_arr_type(gguf, id) : gguf_get_kv_type(gguf, id);
@@ -23,36 +23,37 @@ Result<std::vector<uint64_t>> integers(const gguf_context* gguf, const std::stri
         return invalid("{} is of type {}{}, and a 32-bit integer is expected", key, gguf_type_name(type),
                        array ? " array" : "");
     const void* data = array ? gguf_get_arr_data(gguf, id) : gguf_get_val_data(gguf, id);
-    const size_t count = array ? gguf_get_arr_n(gguf, id) : 1;
-    for (size_t i = 0; i < count; ++i) {
-        const int64_t value = type == GGUF_TYPE_UINT32 ? int64_t{static_cast<const uint32_t*>(data)[i]}
-                                                       : int64_t{static_cast<const int32_t*>(data)[i]};
+    const std::size_t count = array ? gguf_get_arr_n(gguf, id) : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::int64_t value = type == GGUF_TYPE_UINT32
+                                       ? std::int64_t{static_cast<const std::uint32_t*>(data)[i]}
+                                       : std::int64_t{static_cast<const std::int32_t*>(data)[i]};
         if (value < 0) return invalid("{} is {}", key, value);
-        values.push_back(static_cast<uint64_t>(value));
+        values.push_back(static_cast<std::uint64_t>(value));
     }
     return values;
 }
 
 std::optional<float> number(const gguf_context* gguf, const std::string& key) {
-    const int64_t id = gguf_find_key(gguf, key.c_str());
+    const std::int64_t id = gguf_find_key(gguf, key.c_str());
     if (id < 0 || gguf_get_kv_type(gguf, id) != GGUF_TYPE_FLOAT32) return std::nullopt;
     return gguf_get_val_f32(gguf, id);
 }
 
 std::optional<std::string_view> text(const gguf_context* gguf, const std::string& key) {
-    const int64_t id = gguf_find_key(gguf, key.c_str());
+    const std::int64_t id = gguf_find_key(gguf, key.c_str());
     if (id < 0 || gguf_get_kv_type(gguf, id) != GGUF_TYPE_STRING) return std::nullopt;
     return gguf_get_val_str(gguf, id);
 }
 
 struct MetadataRange {
     const char* key;
-    uint64_t least, most;
+    std::uint64_t least, most;
 };
 
 /// llama.cpp divides by some of these, asserts others, and reserves memory of others' size. The keys may be
 /// absent.
-constexpr MetadataRange ranges[] = {
+constexpr MetadataRange kRanges[] = {
     {"block_count", 1, 512},
     {"nextn_predict_layers", 0, 16},
     {"embedding_length", 1, 1u << 20},
@@ -86,10 +87,10 @@ constexpr MetadataRange ranges[] = {
 };
 
 Status check_ranges(const gguf_context* gguf, const std::string& prefix) {
-    for (const MetadataRange& range : ranges) {
+    for (const MetadataRange& range : kRanges) {
         const std::string key = prefix + range.key;
-        HR_ASSIGN(const std::vector<uint64_t> values, integers(gguf, key));
-        for (uint64_t value : values)
+        HR_ASSIGN(const std::vector<std::uint64_t> values, integers(gguf, key));
+        for (std::uint64_t value : values)
             if (value < range.least || value > range.most)
                 return invalid("{} is {}, and {} to {} is sensible", key, value, range.least, range.most);
     }
@@ -100,9 +101,9 @@ Status check_heads(const gguf_context* gguf, const std::string& prefix) {
     HR_ASSIGN(const auto heads, integers(gguf, prefix + "attention.head_count"));
     HR_ASSIGN(const auto groups, integers(gguf, prefix + "attention.head_count_kv"));
     if (heads.empty() || groups.empty()) return success();
-    for (size_t i = 0; i < std::max(heads.size(), groups.size()); ++i) {
-        const uint64_t head_count = heads[std::min(i, heads.size() - 1)];
-        const uint64_t group_count = groups[std::min(i, groups.size() - 1)];
+    for (std::size_t i = 0; i < std::max(heads.size(), groups.size()); ++i) {
+        const std::uint64_t head_count = heads[std::min(i, heads.size() - 1)];
+        const std::uint64_t group_count = groups[std::min(i, groups.size() - 1)];
         if (group_count && head_count % group_count)
             return invalid("{0}attention.head_count {1} is no multiple of {0}attention.head_count_kv {2}",
                            prefix, head_count, group_count);
@@ -111,7 +112,7 @@ Status check_heads(const gguf_context* gguf, const std::string& prefix) {
 }
 
 /// These rotate whole heads, and assert it when they build their graph.
-constexpr std::string_view rotates_whole_heads[] = {
+constexpr std::string_view kRotatesWholeHeads[] = {
     "apertus",    "arcee",      "arctic",   "baichuan",    "chameleon",    "codeshell",   "cogvlm",
     "cohere2moe", "dbrx",       "deci",     "deepseek",    "dots1",        "dream",       "ernie4_5-moe",
     "ernie4_5",   "exaone-moe", "exaone",   "exaone4",     "falcon",       "granite_swa", "graniteswitch",
@@ -124,12 +125,12 @@ constexpr std::string_view rotates_whole_heads[] = {
 };
 
 bool rotates_heads(const std::string& architecture) {
-    return std::find(std::begin(rotates_whole_heads), std::end(rotates_whole_heads), architecture) !=
-           std::end(rotates_whole_heads);
+    return std::find(std::begin(kRotatesWholeHeads), std::end(kRotatesWholeHeads), architecture) !=
+           std::end(kRotatesWholeHeads);
 }
 
 /// These may have keys and values of different lengths; llama.cpp asserts that no other's differ.
-constexpr std::string_view splits_lengths[] = {
+constexpr std::string_view kSplitsLengths[] = {
     "bailingmoe3", "deepseek2", "deepseek2-ocr", "deepseek32", "deepseek4",   "dots3note",
     "glm-dsa",     "glm5-next", "hy_v4",         "kimi-k3",    "kimi-linear", "maple",
     "mimo2",       "minicpm3",  "mistral4",      "plm",        "qwen3tts",    "step35",
@@ -142,14 +143,14 @@ Status check_rotation(const gguf_context* gguf, const std::string& architecture,
     HR_ASSIGN(const auto value_length, integers(gguf, prefix + "attention.value_length"));
     HR_ASSIGN(const auto rotated, integers(gguf, prefix + "rope.dimension_count"));
     if (width.empty() || heads.empty() || heads.front() == 0) return success();
-    const uint64_t head = width.front() / heads.front();
-    const uint64_t key = key_length.empty() ? head : key_length.front();
-    const uint64_t value = value_length.empty() ? head : value_length.front();
-    const uint64_t turned = rotated.empty() ? key : rotated.front();
+    const std::uint64_t head = width.front() / heads.front();
+    const std::uint64_t key = key_length.empty() ? head : key_length.front();
+    const std::uint64_t value = value_length.empty() ? head : value_length.front();
+    const std::uint64_t turned = rotated.empty() ? key : rotated.front();
     if (turned % 2)
         return invalid("{}rope.dimension_count is {}, and pairs of values are rotated", prefix, turned);
-    const bool may_differ = std::find(std::begin(splits_lengths), std::end(splits_lengths), architecture) !=
-                            std::end(splits_lengths);
+    const bool may_differ = std::find(std::begin(kSplitsLengths), std::end(kSplitsLengths), architecture) !=
+                            std::end(kSplitsLengths);
     if (key != value && !may_differ)
         return invalid(
             "{0}attention.key_length is {1} and {0}attention.value_length {2}; {3} needs them equal", prefix,
@@ -160,11 +161,11 @@ Status check_rotation(const gguf_context* gguf, const std::string& architecture,
 }
 
 /// The rows of a layer's projection, when it has one of that name.
-std::optional<uint64_t> rows(const ggml_context* shapes, size_t layer, const char* name) {
+std::optional<std::uint64_t> rows(const ggml_context* shapes, std::size_t layer, const char* name) {
     const std::string full = fmt::format("blk.{}.{}.weight", layer, name);
     const ggml_tensor* tensor = ggml_get_tensor(const_cast<ggml_context*>(shapes), full.c_str());
     if (!tensor) return std::nullopt;
-    return static_cast<uint64_t>(tensor->ne[1]);
+    return static_cast<std::uint64_t>(tensor->ne[1]);
 }
 
 Status check_layers(const gguf_context* gguf, const std::string& prefix) {
@@ -182,14 +183,14 @@ Status check_layers(const gguf_context* gguf, const std::string& prefix) {
 }
 
 Status check_experts(const gguf_context* gguf, const std::string& prefix) {
-    auto first = [&](const char* key) -> Result<uint64_t> {
+    auto first = [&](const char* key) -> Result<std::uint64_t> {
         HR_ASSIGN(const auto values, integers(gguf, prefix + key));
         return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
     };
-    HR_ASSIGN(const uint64_t experts, first("expert_count"));
-    HR_ASSIGN(const uint64_t used, first("expert_used_count"));
-    HR_ASSIGN(const uint64_t groups, first("expert_group_count"));
-    HR_ASSIGN(const uint64_t groups_used, first("expert_group_used_count"));
+    HR_ASSIGN(const std::uint64_t experts, first("expert_count"));
+    HR_ASSIGN(const std::uint64_t used, first("expert_used_count"));
+    HR_ASSIGN(const std::uint64_t groups, first("expert_group_count"));
+    HR_ASSIGN(const std::uint64_t groups_used, first("expert_group_used_count"));
     if (used > experts || (experts > 0 && used == 0))
         return invalid("{0}expert_used_count is {1}, and {0}expert_count {2}", prefix, used, experts);
     if (groups == 0) return success();
@@ -217,15 +218,15 @@ Status check_vocabulary(const gguf_context* gguf) {
     const auto kind = text(gguf, "tokenizer.ggml.model");
     if (kind && (*kind == "none" || *kind == "no_vocab"))
         return unsupported("the model has no vocabulary (tokenizer.ggml.model is '{}')", *kind);
-    const int64_t id = gguf_find_key(gguf, "tokenizer.ggml.tokens");
+    const std::int64_t id = gguf_find_key(gguf, "tokenizer.ggml.tokens");
     if (id < 0 || gguf_get_kv_type(gguf, id) != GGUF_TYPE_ARRAY ||
         gguf_get_arr_type(gguf, id) != GGUF_TYPE_STRING)
         return invalid("tokenizer.ggml.tokens, the vocabulary, is missing or no list of texts");
-    const size_t count = gguf_get_arr_n(gguf, id);
+    const std::size_t count = gguf_get_arr_n(gguf, id);
     if (count == 0) return invalid("tokenizer.ggml.tokens is empty");
     std::unordered_set<std::string> tokens;
     tokens.reserve(count);
-    for (size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
         std::string token = gguf_get_arr_str(gguf, id, i);
         if (token.empty()) token = fmt::format("[EMPTY_{}]", i);  // llama.cpp's name for it
         if (!tokens.insert(token).second)
@@ -235,7 +236,7 @@ Status check_vocabulary(const gguf_context* gguf) {
 }
 
 Status check_templates(const gguf_context* gguf) {
-    for (int64_t id = 0; id < gguf_get_n_kv(gguf); ++id) {
+    for (std::int64_t id = 0; id < gguf_get_n_kv(gguf); ++id) {
         const std::string_view key = gguf_get_key(gguf, id);
         if (!key.starts_with("tokenizer.chat_template") || gguf_get_kv_type(gguf, id) != GGUF_TYPE_STRING)
             continue;
@@ -258,10 +259,11 @@ Status check_projections(const gguf_context* gguf, const ggml_context* shapes,
     HR_ASSIGN(const auto groups, integers(gguf, prefix + "attention.head_count_kv"));
     HR_ASSIGN(const auto length, integers(gguf, prefix + "attention.key_length"));
     if (layers.empty() || width.empty() || heads.empty() || heads.front() == 0) return success();
-    const uint64_t head = length.empty() ? width.front() / heads.front() : length.front();
-    for (size_t layer = 0; layer < layers.front(); ++layer) {
-        const uint64_t head_count = heads[std::min(layer, heads.size() - 1)];
-        const uint64_t group_count = groups.empty() ? head_count : groups[std::min(layer, groups.size() - 1)];
+    const std::uint64_t head = length.empty() ? width.front() / heads.front() : length.front();
+    for (std::size_t layer = 0; layer < layers.front(); ++layer) {
+        const std::uint64_t head_count = heads[std::min(layer, heads.size() - 1)];
+        const std::uint64_t group_count =
+            groups.empty() ? head_count : groups[std::min(layer, groups.size() - 1)];
         for (const auto& [name, count] :
              {std::pair("attn_q", head_count), std::pair("attn_k", group_count),
               std::pair("attn_v", group_count), std::pair("attn_qkv", head_count + 2 * group_count)})

@@ -7,10 +7,10 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t kMostTemplateBytes = 1u << 20;
+constexpr std::size_t kMostTemplateBytes = 1u << 20;
 constexpr int kMostTemplateLevels = 100;  // of blocks in blocks, and of brackets in one tag
-constexpr int most_words = 1000;          // in one tag: a chain of operators is a tree as deep as it is long
-constexpr int most_branches = 500;        // elif of one template
+constexpr int kMostWords = 1000;          // in one tag: a chain of operators is a tree as deep as it is long
+constexpr int kMostBranches = 500;        // elif of one template
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -22,11 +22,11 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 class Nesting {
 public:
     Status take(std::string_view source) {
-        for (size_t at = 0; at + 1 < source.size();) {
+        for (std::size_t at = 0; at + 1 < source.size();) {
             if (source[at] != '{') {
                 ++at;
             } else if (source[at + 1] == '#') {
-                const size_t end = source.find("#}", at + 2);
+                const std::size_t end = source.find("#}", at + 2);
                 at = end == std::string_view::npos ? source.size() : end + 2;
             } else if (source[at + 1] == '{' || source[at + 1] == '%') {
                 HR_ASSIGN(at, take_tag(source, at + 2, source[at + 1] == '%'));
@@ -39,7 +39,7 @@ public:
 
 private:
     /// From behind a tag's opening; returns the place behind it.
-    Result<size_t> take_tag(std::string_view source, size_t at, bool statement) {
+    Result<std::size_t> take_tag(std::string_view source, std::size_t at, bool statement) {
         std::string_view keyword;
         bool assigns = false;
         int words = 0, level = 0;
@@ -49,7 +49,7 @@ private:
                 if (statement) HR_TRY(take_statement(keyword, assigns));
                 return at + 2;
             }
-            size_t end = at + 1;
+            std::size_t end = at + 1;
             if (c == '"' || c == '\'') {
                 end = behind_text(source, at);
             } else if (in_word(c)) {
@@ -62,13 +62,13 @@ private:
                 if (level > kMostTemplateLevels) return invalid("brackets are nested {} deep", level);
             }
             words += !std::isspace(static_cast<unsigned char>(c));
-            if (words > most_words) return invalid("a tag has more than {} words and signs", most_words);
+            if (words > kMostWords) return invalid("a tag has more than {} words and signs", kMostWords);
             at = end;
         }
         return at;
     }
 
-    static size_t behind_text(std::string_view source, size_t at) {
+    static std::size_t behind_text(std::string_view source, std::size_t at) {
         const char quote = source[at++];
         while (at < source.size() && source[at] != quote) at += source[at] == '\\' ? 2 : 1;
         return std::min(at + 1, source.size());
@@ -80,7 +80,7 @@ private:
         blocks_ = std::max(0, blocks_ + begins - keyword.starts_with("end"));
         branches_ += keyword == "elif";
         if (blocks_ > kMostTemplateLevels) return invalid("blocks are nested {} deep", blocks_);
-        if (branches_ > most_branches) return invalid("it has more than {} branches", most_branches);
+        if (branches_ > kMostBranches) return invalid("it has more than {} branches", kMostBranches);
         return success();
     }
 

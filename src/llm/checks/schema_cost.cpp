@@ -8,7 +8,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr double most_cost = 1e9;  // about two seconds
+constexpr double kMostCost = 1e9;  // about two seconds
 
 const Json* member(const Json& object, const char* name) {
     const auto found = object.find(name);
@@ -70,7 +70,7 @@ private:
 Status check_schema_cost(const Json& schema) {
     Cost cost;
     cost.add(schema);
-    if (cost.total() <= most_cost) return success();
+    if (cost.total() <= kMostCost) return success();
     return invalid(
         "a JSON schema has too many optional properties, {} in one of its objects; list more in 'required', "
         "or "

@@ -35,9 +35,9 @@ void collect(const Json& schema, std::vector<std::string>& found) {
             if (std::find(found.begin(), found.end(), text) == found.end() && is_ignored(text))
                 found.push_back(text);
         }
-        constexpr std::string_view values[] = {"const", "enum", "default", "examples"};  // no schemas
+        constexpr std::string_view kValues[] = {"const", "enum", "default", "examples"};  // no schemas
         for (const auto& [name, part] : schema.items())
-            if (std::find(std::begin(values), std::end(values), name) == std::end(values))
+            if (std::find(std::begin(kValues), std::end(kValues), name) == std::end(kValues))
                 collect(part, found);
     } else if (schema.is_array()) {
         for (const Json& part : schema) collect(part, found);

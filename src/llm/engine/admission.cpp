@@ -29,7 +29,7 @@ void end_if_over(Stream& stream, Clock::time_point now) {
 }  // namespace
 
 Admission::Admission(Sequences& sequences, const QueueSettings& queue, const CacheSettings& cache,
-                     size_t most_running, EngineStatistics& counters)
+                     std::size_t most_running, EngineStatistics& counters)
     : sequences_(sequences),
       settings_(queue),
       cache_(cache),
@@ -39,7 +39,7 @@ Admission::Admission(Sequences& sequences, const QueueSettings& queue, const Cac
       most_active_(most_running) {}
 
 Status Admission::admit(std::unique_ptr<Stream> stream) {
-    size_t waiting = waiting_;
+    std::size_t waiting = waiting_;
     do {
         if (const Status room = check_waiting(waiting, settings_.max_waiting); !room.ok()) {
             ++rejected_;
@@ -61,7 +61,7 @@ void Admission::receive(Clock::time_point now) {
     }
     const int before = queue_.top();
     for (std::unique_ptr<Stream>& stream : arrived) {
-        const uint64_t id = stream->generation->id();
+        const std::uint64_t id = stream->generation->id();
         const Priority priority = stream->settings().priority;
         if (before >= 0 && static_cast<int>(priority) > before) {
             urgent_priority_ = static_cast<int>(priority);
@@ -81,10 +81,10 @@ bool Admission::expects_urgent(Clock::time_point now) const {
 }
 
 std::vector<Stream*> Admission::choose_active(Clock::time_point now) {
-    const std::vector<uint64_t> order = queue_.serving_order();
+    const std::vector<std::uint64_t> order = queue_.serving_order();
     std::vector<Stream*> active;
     bool others_wait = false;  // for a step with other adapters, which comes only when these have ended
-    for (uint64_t id : order) {
+    for (std::uint64_t id : order) {
         if (active.size() == most_active_) break;
         Stream& stream = *streams_.at(id);
         if (!active.empty() && active.front()->variant != stream.variant) {
@@ -110,13 +110,13 @@ std::vector<Stream*> Admission::choose_active(Clock::time_point now) {
 }
 
 /// A sequence for a stream: a new or remembered one, or that of a stream that has to wait anyway.
-bool Admission::acquire(Stream& stream, const std::vector<uint64_t>& order) {
+bool Admission::acquire(Stream& stream, const std::vector<std::uint64_t>& order) {
     stream.shares = remembers(stream);
     for (;;) {
         if (const auto place =
                 sequences_.acquire(stream.tokens, stream.shares || stream.began, stream.variant)) {
             stream.sequence = place->id;
-            stream.decoded = static_cast<size_t>(place->tokens);
+            stream.decoded = static_cast<std::size_t>(place->tokens);
             return true;
         }
         Stream* paused = nullptr;
@@ -140,7 +140,7 @@ void Admission::preempt(Stream& stream, bool keep) {
 }
 
 void Admission::account(const std::vector<BatchPart>& parts, Clock::time_point now) {
-    std::vector<uint64_t> ran;
+    std::vector<std::uint64_t> ran;
     for (const BatchPart& part : parts) {
         ran.push_back(part.stream->generation->id());
         queue_.account(ran.back(), part.count);
@@ -152,7 +152,7 @@ void Admission::make_room() {
     ++counters_.evictions;
     if (sequences_.evict_one()) return;
     Stream* youngest = nullptr;
-    size_t holders = 0;
+    std::size_t holders = 0;
     for (const auto& [id, stream] : streams_) {
         if (!stream->sequence) continue;
         if (!stream->running) return preempt(*stream, false);

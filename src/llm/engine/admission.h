@@ -21,14 +21,14 @@ class Admission {
 public:
     /// most_running: streams at once. Evictions are counted in `counters`.
     Admission(Sequences& sequences, const QueueSettings& queue, const CacheSettings& cache,
-              size_t most_running, EngineStatistics& counters);
+              std::size_t most_running, EngineStatistics& counters);
 
     // From any thread.
 
     /// Code::busy when too many wait.
     Status admit(std::unique_ptr<Stream> stream);
-    size_t waiting() const { return waiting_; }
-    size_t rejected() const { return rejected_; }
+    std::size_t waiting() const { return waiting_; }
+    std::size_t rejected() const { return rejected_; }
 
     // The loop's own.
 
@@ -53,10 +53,10 @@ public:
     std::vector<std::unique_ptr<Stream>> take_ended(Clock::time_point now);
 
     /// By their ids.
-    const std::map<uint64_t, std::unique_ptr<Stream>>& streams() const { return streams_; }
+    const std::map<std::uint64_t, std::unique_ptr<Stream>>& streams() const { return streams_; }
 
 private:
-    bool acquire(Stream& stream, const std::vector<uint64_t>& order);
+    bool acquire(Stream& stream, const std::vector<std::uint64_t>& order);
     void preempt(Stream& stream, bool keep);
     void leave(Stream& stream);
     bool remembers(const Stream& stream) const;
@@ -64,17 +64,17 @@ private:
     Sequences& sequences_;
     const QueueSettings settings_;
     const CacheSettings cache_;
-    const size_t most_running_;
+    const std::size_t most_running_;
     EngineStatistics& counters_;
 
     std::mutex mutex_;
     std::vector<std::unique_ptr<Stream>> arrived_;  // with mutex_ held
     std::atomic<int> most_urgent_ = -1;             // priority among those
-    std::atomic<size_t> waiting_ = 0, rejected_ = 0;
+    std::atomic<std::size_t> waiting_ = 0, rejected_ = 0;
 
-    std::map<uint64_t, std::unique_ptr<Stream>> streams_;
+    std::map<std::uint64_t, std::unique_ptr<Stream>> streams_;
     Queue queue_;
-    size_t most_active_;  // fewer than most_running_ while the context is short of room
+    std::size_t most_active_;  // fewer than most_running_ while the context is short of room
     int urgent_priority_ = 0;
     Clock::time_point urgent_until_{}, evicted_{};
 };

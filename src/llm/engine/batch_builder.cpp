@@ -45,13 +45,13 @@ bool BatchBuilder::fits_context(Stream& stream) {
                    fmt::format("the context of {} tokens is full; context_shift would go on", context_size_));
         return false;
     }
-    const auto most_kept = static_cast<size_t>(std::max(0, context_size_ - 4));
-    const size_t kept =
-        std::min(settings.n_keep < 0 ? stream.prompt_size : static_cast<size_t>(settings.n_keep), most_kept);
-    const size_t left = stream.tokens.size() - 1 - kept;
-    const size_t dropped =
-        std::clamp<size_t>(settings.n_discard > 0 ? static_cast<size_t>(settings.n_discard) : left / 2, 1,
-                           std::max<size_t>(1, left - 1));
+    const auto most_kept = static_cast<std::size_t>(std::max(0, context_size_ - 4));
+    const std::size_t kept = std::min(
+        settings.n_keep < 0 ? stream.prompt_size : static_cast<std::size_t>(settings.n_keep), most_kept);
+    const std::size_t left = stream.tokens.size() - 1 - kept;
+    const std::size_t dropped = std::clamp<std::size_t>(
+        settings.n_discard > 0 ? static_cast<std::size_t>(settings.n_discard) : left / 2, 1,
+        std::max<std::size_t>(1, left - 1));
     if (sequences_.shift(*stream.sequence, kept, dropped))
         cells_move_ = true;
     else
@@ -68,7 +68,7 @@ bool BatchBuilder::fits_context(Stream& stream) {
 /// Forgets remembered prompts until that many tokens fit; returns how many do.
 int BatchBuilder::make_free(int tokens) {
     while (std::cmp_less(sequences_.room(), tokens) && sequences_.evict_one()) ++counters_.evictions;
-    return static_cast<int>(std::min(sequences_.room(), static_cast<size_t>(INT32_MAX)));
+    return static_cast<int>(std::min(sequences_.room(), static_cast<std::size_t>(INT32_MAX)));
 }
 
 /// The last token of each, and drafts as far as there is room. False when not even the tokens fit.
@@ -85,7 +85,7 @@ bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
         Tokens draft = draft_for(*stream, std::min(spare, left));
         const int first = batch_.n_tokens;
         add_token(batch_, stream->tokens.back(), stream->decoded, *stream->sequence, true);
-        for (size_t i = 0; i < draft.size(); ++i)
+        for (std::size_t i = 0; i < draft.size(); ++i)
             add_token(batch_, draft[i], stream->decoded + 1 + i, *stream->sequence, true);
         parts_.push_back({stream, std::move(draft), first, batch_.n_tokens - first, true});
     }
@@ -109,7 +109,7 @@ std::vector<Stream*> BatchBuilder::choose_reading(const std::vector<Stream*>& pr
     std::vector<Stream*> before, reading;
     for (Stream* stream : prompts) {
         if (stream->shares)
-            stream->decoded = static_cast<size_t>(sequences_.extend(*stream->sequence, stream->tokens));
+            stream->decoded = static_cast<std::size_t>(sequences_.extend(*stream->sequence, stream->tokens));
         if (stream->outcome.tokens.empty())
             stream->outcome.cached_tokens =
                 std::max(stream->outcome.cached_tokens,
@@ -125,7 +125,8 @@ bool BatchBuilder::waits_for_another(const Stream& stream, const std::vector<Str
     if (!model_.memory_is_divisible() || !stream.shares) return false;
     return std::any_of(before.begin(), before.end(), [&](const Stream* other) {
         if (other->variant != stream.variant || other->decoded < stream.decoded) return false;
-        const size_t common = std::min(common_prefix(other->tokens, stream.tokens), stream.tokens.size() - 1);
+        const std::size_t common =
+            std::min(common_prefix(other->tokens, stream.tokens), stream.tokens.size() - 1);
         return common > stream.decoded && common > other->decoded;
     });
 }
@@ -135,7 +136,7 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
     if (reading.empty()) return true;
     int wanted = 0;
     for (const Stream* stream : reading)
-        wanted += static_cast<int>(std::min<size_t>(stream->pending(), INT16_MAX));
+        wanted += static_cast<int>(std::min<std::size_t>(stream->pending(), INT16_MAX));
     const int decoding = batch_.n_tokens;
     int budget = std::min(
         {prompt_pacing_.budget(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
@@ -144,14 +145,14 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
     // The shortest first, so that what it leaves of its share goes to the longer ones.
     std::stable_sort(reading.begin(), reading.end(),
                      [](const Stream* a, const Stream* b) { return a->pending() < b->pending(); });
-    for (size_t i = 0; i < reading.size() && budget > 0; ++i) {
+    for (std::size_t i = 0; i < reading.size() && budget > 0; ++i) {
         Stream& stream = *reading[i];
         const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
         const int count = std::min(share, static_cast<int>(stream.pending()));
         const bool is_last = std::cmp_equal(count, stream.pending());
         if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
         parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
-        for (size_t at = stream.decoded, end = at + static_cast<size_t>(count); at < end; ++at)
+        for (std::size_t at = stream.decoded, end = at + static_cast<std::size_t>(count); at < end; ++at)
             add_token(batch_, stream.tokens[at], at, *stream.sequence, is_last && at + 1 == end);
         stream.outcome.read_tokens += count;
         budget -= count;
@@ -179,7 +180,7 @@ void BatchBuilder::use_adapters(const Stream& stream) {
     std::vector<float> scales;
     for (const auto& [path, scale] : settings_.model.lora) scales.push_back(scale);
     if (!stream.settings().lora.empty()) std::fill(scales.begin(), scales.end(), 0.0f);
-    for (const auto& [index, scale] : stream.settings().lora) scales[static_cast<size_t>(index)] = scale;
+    for (const auto& [index, scale] : stream.settings().lora) scales[static_cast<std::size_t>(index)] = scale;
     llama_set_adapters_lora(context_.get(), adapters.data(), adapters.size(), scales.data());
     variant_ = stream.variant;
 }
@@ -190,7 +191,7 @@ void BatchBuilder::read_back() {
     prompt_pacing_.observe(decoding, prompt, step_.wall_ms);
     thread_pacing_.observe(step_.wall_ms, step_.running_ms);
     ++counters_.steps;
-    counters_.prompt_tokens += static_cast<uint64_t>(prompt);
+    counters_.prompt_tokens += static_cast<std::uint64_t>(prompt);
     if (prompt) counters_.prompt_ms += step_.wall_ms;
     if (decoding) counters_.decode_ms += step_.wall_ms;
     counters_.stream_steps += parts_.size();
@@ -198,7 +199,7 @@ void BatchBuilder::read_back() {
     const Clock::time_point now = Clock::now();
     for (const BatchPart& part : parts_) {
         Stream& stream = *part.stream;
-        const size_t read = static_cast<size_t>(part.count) - part.draft.size();
+        const std::size_t read = static_cast<std::size_t>(part.count) - part.draft.size();
         sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, read);
         stream.decoded += read;
         counters_.longest_stream = std::max(counters_.longest_stream, stream.decoded);
@@ -219,20 +220,20 @@ void BatchBuilder::take_choices(const BatchPart& part, Clock::time_point now) {
     for (int i = 0; i <= drafted; ++i) indices.push_back(part.first + part.count - 1 - drafted + i);
     Result<std::vector<Sampler::Choice>> chosen = stream.sampler.sample(context_.get(), indices, part.draft);
     if (!chosen.ok()) return stream.fail(chosen.error());
-    const size_t known = stream.tokens.size();
+    const std::size_t known = stream.tokens.size();
     for (const Sampler::Choice& choice : chosen.value()) {
         ++counters_.generated_tokens;
         if (stream.take(choice, model_, now)) break;
     }
     if (part.draft.empty()) return;
     // The last token chosen was not in the batch; of the draft stays what was chosen before it.
-    const size_t accepted = stream.tokens.size() - known - 1;
+    const std::size_t accepted = stream.tokens.size() - known - 1;
     sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, accepted);
     stream.decoded += accepted;
     sequences_.truncate(*stream.sequence, stream.decoded);
     ++counters_.drafts;
     if (counters_.accepted_at.size() < accepted) counters_.accepted_at.resize(accepted);
-    for (size_t place = 0; place < accepted; ++place) ++counters_.accepted_at[place];
+    for (std::size_t place = 0; place < accepted; ++place) ++counters_.accepted_at[place];
     stream.outcome.drafted += drafted;
     stream.outcome.accepted += static_cast<int>(accepted);
     stream.drafts.judge(drafted, static_cast<int>(accepted));

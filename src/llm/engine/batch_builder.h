@@ -70,8 +70,8 @@ private:
     llama_batch batch_;
     std::vector<BatchPart> parts_;
     ComputeContext::Step step_{};
-    bool cells_move_ = false;          // in the next step, before its batch
-    std::optional<uint64_t> variant_;  // what the context's adapters are set for; none: not set yet
+    bool cells_move_ = false;               // in the next step, before its batch
+    std::optional<std::uint64_t> variant_;  // what the context's adapters are set for; none: not set yet
 };
 
 }  // namespace headrace::llm

@@ -75,7 +75,7 @@ bool ComputeContext::abort_step(void* self) {
     return unwanted;
 }
 
-void add_token(llama_batch& batch, llama_token token, size_t position, llama_seq_id sequence,
+void add_token(llama_batch& batch, llama_token token, std::size_t position, llama_seq_id sequence,
                bool has_output) {
     const int entry = batch.n_tokens++;
     batch.token[entry] = token;

@@ -47,7 +47,7 @@ private:
 };
 
 /// Adds a token to a batch with room for it. has_output: its logits or embedding are read.
-void add_token(llama_batch& batch, llama_token token, size_t position, llama_seq_id sequence,
+void add_token(llama_batch& batch, llama_token token, std::size_t position, llama_seq_id sequence,
                bool has_output);
 
 }  // namespace headrace::llm

@@ -53,8 +53,8 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const En
         return unsupported("draft_model {}: a recurrent model cannot take tokens back",
                            draft->model_->path());
     HR_ASSIGN(llama_context_params params, context_params(*draft->model_, own_context(settings.context)));
-    params.n_ctx = static_cast<uint32_t>(context_tokens);
-    params.n_seq_max = static_cast<uint32_t>(settings.context.n_parallel);
+    params.n_ctx = static_cast<std::uint32_t>(context_tokens);
+    params.n_seq_max = static_cast<std::uint32_t>(settings.context.n_parallel);
     draft->context_.reset(llama_init_from_model(draft->model_->get(), params));
     if (!draft->context_)
         return failure(Code::out_of_memory,
@@ -64,7 +64,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const Model& main, const En
     return draft;
 }
 
-DraftModel::Place* DraftModel::place_of(uint64_t stream) {
+DraftModel::Place* DraftModel::place_of(std::uint64_t stream) {
     const auto found = places_.find(stream);
     if (found != places_.end()) return &found->second;
     std::set<llama_seq_id> used;
@@ -79,8 +79,8 @@ bool DraftModel::decode(Place& place, const llama_token* tokens, int count) {
         const int size = std::min(batch_, count - done);
         llama_batch batch = llama_batch_init(size, 0, 1);
         for (int i = 0; i < size; ++i)
-            add_token(batch, tokens[done + i], place.tokens.size() + static_cast<size_t>(i), place.sequence,
-                      done + i + 1 == count);
+            add_token(batch, tokens[done + i], place.tokens.size() + static_cast<std::size_t>(i),
+                      place.sequence, done + i + 1 == count);
         const int status = llama_decode(context_.get(), batch);
         llama_batch_free(batch);
         if (status != 0) return false;
@@ -92,13 +92,13 @@ bool DraftModel::decode(Place& place, const llama_token* tokens, int count) {
 
 /// Brings the memory to the history's end; its last token is always read again, for its logits.
 bool DraftModel::read(Place& place, const Tokens& history) {
-    const size_t known = std::min(common_prefix(place.tokens, history), history.size() - 1);
+    const std::size_t known = std::min(common_prefix(place.tokens, history), history.size() - 1);
     llama_memory_seq_rm(llama_get_memory(context_.get()), place.sequence, static_cast<llama_pos>(known), -1);
     place.tokens.resize(known);
     return decode(place, history.data() + known, static_cast<int>(history.size() - known));
 }
 
-Tokens DraftModel::propose(uint64_t stream, const Tokens& history, int most, float least_probability) {
+Tokens DraftModel::propose(std::uint64_t stream, const Tokens& history, int most, float least_probability) {
     Place* place = most > 0 ? place_of(stream) : nullptr;
     if (!place) return {};
     const ComputeTurn turn(*model_);
@@ -122,7 +122,7 @@ Tokens DraftModel::propose(uint64_t stream, const Tokens& history, int most, flo
     return draft;
 }
 
-void DraftModel::forget(uint64_t stream) {
+void DraftModel::forget(std::uint64_t stream) {
     const auto found = places_.find(stream);
     if (found == places_.end()) return;
     llama_memory_seq_rm(llama_get_memory(context_.get()), found->second.sequence, -1, -1);

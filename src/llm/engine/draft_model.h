@@ -20,8 +20,8 @@ public:
 
     /// At most that many tokens that may follow a stream's history, the likeliest each time; fewer where the
     /// draft model gives them less than that probability.
-    Tokens propose(uint64_t stream, const Tokens& history, int most, float least_probability);
-    void forget(uint64_t stream);
+    Tokens propose(std::uint64_t stream, const Tokens& history, int most, float least_probability);
+    void forget(std::uint64_t stream);
 
 private:
     struct Place {
@@ -29,13 +29,13 @@ private:
         Tokens tokens;  // in the context's memory
     };
     DraftModel() = default;
-    Place* place_of(uint64_t stream);
+    Place* place_of(std::uint64_t stream);
     bool read(Place& place, const Tokens& history);
     bool decode(Place& place, const llama_token* tokens, int count);
 
     std::shared_ptr<const Model> model_;
     llama_context_ptr context_;
-    std::map<uint64_t, Place> places_;
+    std::map<std::uint64_t, Place> places_;
     int batch_ = 0;
 };
 

@@ -5,16 +5,16 @@
 namespace headrace::llm {
 namespace {
 
-uint64_t hash_of(const llama_token* tokens, int count) {
-    uint64_t hash = 0x9e3779b97f4a7c15;
-    for (int i = 0; i < count; ++i) hash = (hash ^ static_cast<uint64_t>(tokens[i])) * 0x100000001b3;
+std::uint64_t hash_of(const llama_token* tokens, int count) {
+    std::uint64_t hash = 0x9e3779b97f4a7c15;
+    for (int i = 0; i < count; ++i) hash = (hash ^ static_cast<std::uint64_t>(tokens[i])) * 0x100000001b3;
     return hash;
 }
 
 }  // namespace
 
 Tokens Drafts::propose(const Tokens& history, int most) {
-    const auto n = static_cast<size_t>(settings_.ngram_size);
+    const auto n = static_cast<std::size_t>(settings_.ngram_size);
     if (!settings_.enabled || history.size() < n + 1) return {};
     // The last n-gram is left out until a token follows it.
     for (indexed_ = std::max(indexed_, n); indexed_ < history.size(); ++indexed_)
@@ -24,12 +24,13 @@ Tokens Drafts::propose(const Tokens& history, int most) {
     const llama_token* last = history.data() + history.size() - n;
     const auto found = places_.find(hash_of(last, settings_.ngram_size));
     if (found == places_.end()) return {};
-    size_t place = found->second;
+    std::size_t place = found->second;
     if (place >= history.size() || !std::equal(last, last + n, history.data() + place - n)) return {};
     // What repeats with a short period may be continued beyond the history's end.
     Tokens draft;
-    const size_t period = history.size() - place;
-    for (size_t i = 0; i < static_cast<size_t>(most); ++i) draft.push_back(history[place + i % period]);
+    const std::size_t period = history.size() - place;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(most); ++i)
+        draft.push_back(history[place + i % period]);
     return draft;
 }
 

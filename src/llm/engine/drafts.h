@@ -25,8 +25,9 @@ public:
 
 private:
     SpeculationSettings settings_;
-    std::unordered_map<uint64_t, size_t> places_;  // hash of an n-gram: position after its last occurrence
-    size_t indexed_ = 0;
+    std::unordered_map<std::uint64_t, std::size_t>
+        places_;  // hash of an n-gram: position after its last occurrence
+    std::size_t indexed_ = 0;
     double acceptance_ = 1;
     int length_ = 4;  // grows while drafts are right
     int pause_ = 0, next_pause_ = 16;

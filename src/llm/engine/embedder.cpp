@@ -31,7 +31,7 @@ Embedder::~Embedder() {
 
 Status Embedder::make_context(const ContextSettings& settings) {
     HR_ASSIGN(llama_context_params params, context_params(*model_, settings));
-    const auto trained = static_cast<uint32_t>(std::max(1, llama_model_n_ctx_train(model_->get())));
+    const auto trained = static_cast<std::uint32_t>(std::max(1, llama_model_n_ctx_train(model_->get())));
     // The model has no positions beyond.
     longest_ = size_for_embeddings(settings, trained, params);
     HR_ASSIGN(context_, ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); }));
@@ -59,7 +59,7 @@ Result<std::vector<Tokens>> Embedder::read(std::span<const std::string> texts) c
 
 Status Embedder::check(std::span<const Tokens> texts) const {
     const int vocabulary = model_->vocabulary_size();
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
         if (texts[i].empty()) return invalid("text {} is empty", i);
         if (texts[i].size() > longest_)
             return failure(Code::prompt_too_long,
@@ -115,8 +115,8 @@ EmbedderStatistics Embedder::statistics() const {
 }
 
 /// Those that no batch was computed for; with mutex_ held.
-size_t Embedder::count_waiting() const {
-    return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), [](const auto& entry) {
+std::size_t Embedder::count_waiting() const {
+    return static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), [](const auto& entry) {
         return !entry.second.embedding->has_begun();
     }));
 }
@@ -156,12 +156,12 @@ std::chrono::milliseconds Embedder::pass() {
 void Embedder::account(Waiting& waiting, std::span<const Tokens> texts,
                        Result<std::vector<TextVectors>> vectors) {
     const std::shared_ptr<Embedding> embedding = waiting.embedding;
-    size_t tokens = 0;
+    std::size_t tokens = 0;
     for (const Tokens& text : texts) tokens += text.size();
     ++statistics_.steps;
     if (!vectors.ok() && vectors.error().code == Code::cancelled) ++statistics_.broken_off;
     statistics_.tokens += tokens;
-    queue_.account(embedding->id(), static_cast<int64_t>(tokens));
+    queue_.account(embedding->id(), static_cast<std::int64_t>(tokens));
     queue_.served({embedding->id()}, Clock::now());
     if (embedding->is_over()) return drop_ended();
     waiting.done += texts.size();
@@ -181,8 +181,8 @@ void Embedder::account(Waiting& waiting, std::span<const Tokens> texts,
 /// As many of the texts that are left as fit into a step.
 std::span<const Tokens> Embedder::batch_of(const Waiting& waiting) const {
     const std::span<const Tokens> texts = std::span(waiting.embedding->texts()).subspan(waiting.done);
-    const size_t most = llama_n_ubatch(context_->get());
-    size_t count = 0, total = 0;
+    const std::size_t most = llama_n_ubatch(context_->get());
+    std::size_t count = 0, total = 0;
     while (count < texts.size() && count < kMostTexts && total + texts[count].size() <= most)
         total += texts[count++].size();
     return texts.first(count);
@@ -190,11 +190,11 @@ std::span<const Tokens> Embedder::batch_of(const Waiting& waiting) const {
 
 Result<std::vector<TextVectors>> Embedder::run(std::span<const Tokens> texts, int normalize) {
     if (llama_memory_t memory = llama_get_memory(context_->get())) llama_memory_clear(memory, true);
-    size_t total = 0;
+    std::size_t total = 0;
     for (const Tokens& text : texts) total += text.size();
     llama_batch batch = llama_batch_init(static_cast<int>(total), 0, 1);
-    for (size_t i = 0; i < texts.size(); ++i)
-        for (size_t k = 0; k < texts[i].size(); ++k)
+    for (std::size_t i = 0; i < texts.size(); ++i)
+        for (std::size_t k = 0; k < texts[i].size(); ++k)
             add_token(batch, texts[i][k], k, static_cast<llama_seq_id>(i), true);
     int status = 0;
     try {
@@ -214,14 +214,14 @@ Result<std::vector<TextVectors>> Embedder::run(std::span<const Tokens> texts, in
 Result<std::vector<TextVectors>> Embedder::vectors_of(std::span<const Tokens> texts, int normalize) {
     std::vector<TextVectors> vectors;
     int entry = 0;
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
         TextVectors& rows = vectors.emplace_back(pooled_ ? 1 : texts[i].size());
         for (std::vector<float>& row : rows) {
             const float* vector =
                 pooled_ ? llama_get_embeddings_seq(context_->get(), static_cast<llama_seq_id>(i))
                         : llama_get_embeddings_ith(context_->get(), entry++);
             if (!vector) return failure(Code::backend_failure, "the model gave no embedding for a text");
-            row.resize(static_cast<size_t>(size()));
+            row.resize(static_cast<std::size_t>(size()));
             common_embd_normalize(vector, row.data(), size(), scores_ || !pooled_ ? -1 : normalize);
         }
     }

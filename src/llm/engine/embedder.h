@@ -39,7 +39,7 @@ public:
     /// Whether a text has one vector, and not one for each token.
     bool pools() const { return pooled_; }
     /// Tokens of a text at most.
-    size_t longest() const { return longest_; }
+    std::size_t longest() const { return longest_; }
     /// Whether it gives scores in place of vectors.
     bool ranks() const { return scores_; }
     const Model& model() const { return *model_; }
@@ -49,14 +49,14 @@ public:
 private:
     struct Waiting {
         std::shared_ptr<Embedding> embedding;
-        size_t done = 0;  ///< texts
+        std::size_t done = 0;  ///< texts
     };
     Embedder(std::shared_ptr<const Model> model, const QueueSettings& settings);
     Status make_context(const ContextSettings& settings);
     Result<std::vector<Tokens>> read(std::span<const std::string> texts) const;
     Status check(std::span<const Tokens> texts) const;
     std::chrono::milliseconds pass();
-    size_t count_waiting() const;
+    std::size_t count_waiting() const;
     void drop_ended();
     void account(Waiting& waiting, std::span<const Tokens> texts, Result<std::vector<TextVectors>> vectors);
     std::span<const Tokens> batch_of(const Waiting& waiting) const;
@@ -70,12 +70,12 @@ private:
     bool pooled_ = true;
     bool scores_ = false;  // no vectors: of length 1, a score would be 1 or -1
     int size_ = 0;
-    size_t longest_ = 0;  // tokens of a text
+    std::size_t longest_ = 0;  // tokens of a text
 
     mutable std::mutex mutex_;
-    std::map<uint64_t, Waiting> waiting_;  // with those that have begun
+    std::map<std::uint64_t, Waiting> waiting_;  // with those that have begun
     Queue queue_;
-    uint64_t next_id_ = 1;
+    std::uint64_t next_id_ = 1;
     EmbedderStatistics statistics_;
     const Embedding* running_ = nullptr;  // written by the thread alone
     LoopThread thread_;

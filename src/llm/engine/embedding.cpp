@@ -8,18 +8,18 @@
 namespace headrace::llm {
 namespace {
 
-Clock::time_point after(Clock::time_point start, int64_t ms) {
+Clock::time_point after(Clock::time_point start, std::int64_t ms) {
     return ms < 0 ? Clock::time_point::max() : start + std::chrono::milliseconds(ms);
 }
 
 }  // namespace
 
-Embedding::Embedding(uint64_t id, std::vector<Tokens> texts, EmbeddingRequest request)
+Embedding::Embedding(std::uint64_t id, std::vector<Tokens> texts, EmbeddingRequest request)
     : id_(id), texts_(std::move(texts)), request_(std::move(request)) {}
 
-size_t Embedding::token_count() const {
-    return std::accumulate(texts_.begin(), texts_.end(), size_t{0},
-                           [](size_t sum, const Tokens& text) { return sum + text.size(); });
+std::size_t Embedding::token_count() const {
+    return std::accumulate(texts_.begin(), texts_.end(), std::size_t{0},
+                           [](std::size_t sum, const Tokens& text) { return sum + text.size(); });
 }
 
 Clock::time_point Embedding::deadline() const {

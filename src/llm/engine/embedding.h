@@ -29,11 +29,11 @@ struct EmbeddingRequest {
 /// Texts that an embedder works on: their caller waits here and anyone may cancel; the embedder writes.
 class Embedding {
 public:
-    Embedding(uint64_t id, std::vector<Tokens> texts, EmbeddingRequest request);
+    Embedding(std::uint64_t id, std::vector<Tokens> texts, EmbeddingRequest request);
 
-    uint64_t id() const { return id_; }
+    std::uint64_t id() const { return id_; }
     /// Tokens of all texts.
-    size_t token_count() const;
+    std::size_t token_count() const;
     /// Blocks until all texts have vectors. Errors: Code::cancelled, Code::timed_out, those of the embedder.
     Result<std::vector<TextVectors>> wait();
     /// From any thread; whoever waits gets an error at once, and the step that runs is broken off.
@@ -53,7 +53,7 @@ public:
 private:
     Clock::time_point deadline() const;
 
-    const uint64_t id_;
+    const std::uint64_t id_;
     const std::vector<Tokens> texts_;
     const EmbeddingRequest request_;
     std::mutex mutex_;

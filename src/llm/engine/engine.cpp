@@ -40,11 +40,12 @@ Status Engine::make_parts() {
     if (const int most = settings_.context.n_ctx_per_request; most != 0)
         context_size_ = std::min(
             context_size_, most > 0 ? most : std::max(1, context_tokens() / settings_.context.n_parallel));
-    const int64_t ram = settings_.cache.ram_mib;
+    const std::int64_t ram = settings_.cache.ram_mib;
     sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
-                                             ram < 0 ? SIZE_MAX : static_cast<size_t>(ram) << 20);
-    admission_ = std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
-                                             static_cast<size_t>(settings_.context.n_parallel), counters_);
+                                             ram < 0 ? SIZE_MAX : static_cast<std::size_t>(ram) << 20);
+    admission_ =
+        std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
+                                    static_cast<std::size_t>(settings_.context.n_parallel), counters_);
     std::unique_ptr<DraftModel> draft_model;
     if (!settings_.context.draft_model.empty()) {
         HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_, context_tokens()));
@@ -260,17 +261,17 @@ void Engine::count(const Outcome& outcome) {
     ++(outcome.reason == StopReason::cancelled ? counters_.cancelled
        : outcome.failed()                      ? counters_.failed
                                                : counters_.finished);
-    counters_.cached_tokens += static_cast<uint64_t>(outcome.cached_tokens);
-    counters_.drafted += static_cast<uint64_t>(outcome.drafted);
-    counters_.accepted += static_cast<uint64_t>(outcome.accepted);
-    counters_.pauses += static_cast<uint64_t>(outcome.pauses);
-    counters_.shifts += static_cast<uint64_t>(outcome.shifts);
+    counters_.cached_tokens += static_cast<std::uint64_t>(outcome.cached_tokens);
+    counters_.drafted += static_cast<std::uint64_t>(outcome.drafted);
+    counters_.accepted += static_cast<std::uint64_t>(outcome.accepted);
+    counters_.pauses += static_cast<std::uint64_t>(outcome.pauses);
+    counters_.shifts += static_cast<std::uint64_t>(outcome.shifts);
 }
 
 void Engine::publish_statistics() {
     const auto& streams = admission_->streams();
     counters_.running =
-        static_cast<size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
+        static_cast<std::size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
             return entry.second->began.has_value() && !entry.second->has_ended();
         }));
     counters_.remembered_sequences = sequences_->idle_count();

@@ -88,7 +88,7 @@ private:
 
     std::mutex tasks_mutex_;
     std::vector<std::packaged_task<void()>> tasks_;  // of other threads, for the loop
-    std::atomic<uint64_t> next_id_ = 1;
+    std::atomic<std::uint64_t> next_id_ = 1;
     mutable std::mutex statistics_mutex_;
     EngineStatistics statistics_;  // a copy of the counters, for callers
     LoopThread thread_;

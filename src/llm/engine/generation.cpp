@@ -3,7 +3,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr auto grace = std::chrono::milliseconds(250);
+constexpr auto kGrace = std::chrono::milliseconds(250);
 
 void append(headrace::Piece& piece, const headrace::Piece& next) {
     piece.text += next.text;
@@ -13,13 +13,13 @@ void append(headrace::Piece& piece, const headrace::Piece& next) {
 
 }  // namespace
 
-Generation::Generation(uint64_t id, GenerationRequest request) : id_(id), request_(std::move(request)) {}
+Generation::Generation(std::uint64_t id, GenerationRequest request) : id_(id), request_(std::move(request)) {}
 
 /// With time for the engine, which says more.
 Clock::time_point Generation::deadline() const {
-    const int64_t limit = request_.settings.timeout_ms;
+    const std::int64_t limit = request_.settings.timeout_ms;
     if (limit < 0) return Clock::now() + std::chrono::hours(24);
-    return request_.arrival + std::chrono::milliseconds(limit) + grace;
+    return request_.arrival + std::chrono::milliseconds(limit) + kGrace;
 }
 
 /// The engine's step goes on; what it gives comes too late.

@@ -25,8 +25,8 @@ struct Outcome {
     Code code = Code::backend_failure;  ///< of a failed, cancelled or timed out one
     std::string parameter = {};         ///< of a failed one: as Error has it
     std::string text;
-    Tokens tokens;           ///< generated
-    size_t text_tokens = 0;  ///< of these, the first ones: those that the text is of
+    Tokens tokens;                ///< generated
+    std::size_t text_tokens = 0;  ///< of these, the first ones: those that the text is of
     int prompt_tokens = 0, cached_tokens = 0;
     int drafted = 0, accepted = 0;
     int pauses = 0;       ///< times a higher priority went first
@@ -57,9 +57,9 @@ struct GenerationRequest {
 /// A generation that an engine works on: its caller reads pieces here and may cancel; the engine writes.
 class Generation {
 public:
-    Generation(uint64_t id, GenerationRequest request);
+    Generation(std::uint64_t id, GenerationRequest request);
 
-    uint64_t id() const { return id_; }
+    std::uint64_t id() const { return id_; }
 
     struct Piece : headrace::Piece {
         bool done = false;  ///< the rest is then what remained
@@ -91,7 +91,7 @@ private:
     bool wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience);
     void give_up();
 
-    const uint64_t id_;
+    const std::uint64_t id_;
     const GenerationRequest request_;
     std::atomic<bool> cancelled_ = false;
     std::function<void()> wake_ = [] {};

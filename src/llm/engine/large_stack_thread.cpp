@@ -6,11 +6,11 @@
 namespace headrace::llm {
 
 Status LargeStackThread::start(std::function<void()> work) {
-    constexpr std::size_t stack = std::size_t{512} << 20;
+    constexpr std::size_t kStack = std::size_t{512} << 20;
     work_ = std::move(work);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stack);
+    pthread_attr_setstacksize(&attributes, kStack);
     const int error = pthread_create(
         &thread_, &attributes,
         [](void* self) -> void* {
@@ -21,7 +21,7 @@ Status LargeStackThread::start(std::function<void()> work) {
     pthread_attr_destroy(&attributes);
     if (error != 0)
         return failure(Code::out_of_memory, "no thread with a stack of {} MiB: {}; is `ulimit -v` too small?",
-                       stack >> 20, std::strerror(error));
+                       kStack >> 20, std::strerror(error));
     runs_ = true;
     return success();
 }

@@ -10,31 +10,31 @@
 namespace headrace::llm {
 namespace {
 
-constexpr double weight = 0.2;  // of the latest step in an average
-constexpr int least_size = 16, least_prompt = 8;
-constexpr double full_size = 0.9;       // of a size's tokens: a step with less says nothing of it
-constexpr double first_guess_ms = 2.0;  // a token
-constexpr double hope = 0.9;
-constexpr double got_cores = 0.85;  // of the time: below that a neighbour has the cores
-constexpr double idle_core = 0.8;
-constexpr double judged_ms = 60;
-constexpr double least_patience_ms = 500, most_patience_ms = 8000;  // before another thread is tried again
+constexpr double kWeight = 0.2;  // of the latest step in an average
+constexpr int kLeastSize = 16, least_prompt = 8;
+constexpr double kFullSize = 0.9;      // of a size's tokens: a step with less says nothing of it
+constexpr double kFirstGuessMs = 2.0;  // a token
+constexpr double kHope = 0.9;
+constexpr double kGotCores = 0.85;  // of the time: below that a neighbour has the cores
+constexpr double kIdleCore = 0.8;
+constexpr double kJudgedMs = 60;
+constexpr double kLeastPatienceMs = 500, most_patience_ms = 8000;  // before another thread is tried again
 
 double blend(double average, double value) {
-    return average == 0 ? value : average + weight * (value - average);
+    return average == 0 ? value : average + kWeight * (value - average);
 }
 
 }  // namespace
 
 PromptPacing::PromptPacing(double target_ms, int most) : target_ms_(target_ms), most_(most) {
-    for (int tokens = least_size; tokens < most; tokens += std::max(least_size, tokens / 64 * 32))
+    for (int tokens = kLeastSize; tokens < most; tokens += std::max(kLeastSize, tokens / 64 * 32))
         sizes_.push_back({tokens});
     sizes_.push_back({most});
 }
 
 /// A size that was not seen yet takes its share of the next larger one seen, or else grows from a smaller
 /// one: a hopeful guess, so that it is tried.
-double PromptPacing::expected_ms(size_t index) const {
+double PromptPacing::expected_ms(std::size_t index) const {
     const Size& size = sizes_[index];
     if (size.ms > 0) return size.ms;
     const auto seen = [](const Size& other) { return other.ms > 0; };
@@ -42,17 +42,17 @@ double PromptPacing::expected_ms(size_t index) const {
     auto known = std::find_if(here, sizes_.end(), seen);
     if (known == sizes_.end()) {
         const auto before = std::find_if(std::make_reverse_iterator(here), sizes_.rend(), seen);
-        if (before == sizes_.rend()) return first_guess_ms * size.tokens;
+        if (before == sizes_.rend()) return kFirstGuessMs * size.tokens;
         known = before.base() - 1;
     }
-    return hope * known->ms * size.tokens / known->tokens;
+    return kHope * known->ms * size.tokens / known->tokens;
 }
 
 int PromptPacing::budget(int decoding) const {
     if (decoding == 0) return most_;
     int best = least_prompt;
     double best_worth = 0;
-    for (size_t i = 0; i < sizes_.size(); ++i) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
         const int prompt = sizes_[i].tokens - decoding;
         if (prompt < least_prompt) continue;
         const double ms = expected_ms(i);
@@ -70,7 +70,7 @@ void PromptPacing::observe(int decoding, int prompt, double ms) {
     const int tokens = decoding + prompt;
     const auto size = std::find_if(sizes_.begin(), sizes_.end(),
                                    [&](const Size& candidate) { return tokens <= candidate.tokens; });
-    if (size == sizes_.end() || tokens < full_size * size->tokens) return;
+    if (size == sizes_.end() || tokens < kFullSize * size->tokens) return;
     const double before = size->ms;
     size->ms = blend(before, ms);
     if (before == 0) return;
@@ -86,14 +86,14 @@ void ThreadPacing::observe(double wall_ms, double running_ms) {
         waited_ms_ += wall_ms;
         if (waited_ms_ < patience_ms_) return;
         waited_ms_ = 0;
-        if (idle_cores_() >= idle_core) ++threads_;
+        if (idle_cores_() >= kIdleCore) ++threads_;
         wall_ms_ = running_ms_ = 0;
         return;
     }
-    if (wall_ms_ < judged_ms) return;
-    const bool crowded = running_ms_ < got_cores * wall_ms_ * threads_;
-    patience_ms_ = crowded ? std::min(2 * patience_ms_, most_patience_ms)
-                           : std::max(least_patience_ms, patience_ms_ / 2);
+    if (wall_ms_ < kJudgedMs) return;
+    const bool crowded = running_ms_ < kGotCores * wall_ms_ * threads_;
+    patience_ms_ =
+        crowded ? std::min(2 * patience_ms_, most_patience_ms) : std::max(kLeastPatienceMs, patience_ms_ / 2);
     if (crowded && threads_ > 1) {
         threads_ = std::clamp(static_cast<int>(running_ms_ / wall_ms_), 1, threads_ - 1);
         waited_ms_ = 0;
@@ -105,11 +105,11 @@ void ThreadPacing::observe(double wall_ms, double running_ms) {
 double IdleCores::operator()() {
     std::ifstream file("/proc/stat");
     std::string cpu;
-    uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
+    std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
     file >> cpu >> user >> nice >> system >> idle >> waiting;
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - last_).count();
-    const uint64_t total = idle + waiting;
+    const std::uint64_t total = idle + waiting;
     const double ticks = total >= idle_ ? static_cast<double>(total - idle_) : 0;
     idle_ = total;
     last_ = now;

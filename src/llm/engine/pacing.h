@@ -27,7 +27,7 @@ private:
         double ms = 0;  // 0: no step of this size has been seen
     };
 
-    double expected_ms(size_t index) const;
+    double expected_ms(std::size_t index) const;
 
     double target_ms_;
     int most_;
@@ -62,7 +62,7 @@ public:
     double operator()();
 
 private:
-    uint64_t idle_ = 0;
+    std::uint64_t idle_ = 0;
     std::chrono::steady_clock::time_point last_{};
 };
 

@@ -5,7 +5,7 @@
 
 namespace headrace::llm {
 
-void Queue::add(uint64_t id, Priority priority, std::string owner, Clock::time_point now) {
+void Queue::add(std::uint64_t id, Priority priority, std::string owner, Clock::time_point now) {
     const int level = static_cast<int>(priority);
     const bool alone = std::none_of(entries_.begin(), entries_.end(),
                                     [&](const auto& item) { return item.second.base == level; });
@@ -14,12 +14,12 @@ void Queue::add(uint64_t id, Priority priority, std::string owner, Clock::time_p
     entries_[id] = {{id, level, std::move(owner), order_++}, level, std::nullopt};
 }
 
-int64_t& Queue::share_of(const std::string& owner) {
+std::int64_t& Queue::share_of(const std::string& owner) {
     const auto found = shares_.find(owner);
     if (found != shares_.end()) return found->second;
     // A newcomer starts level with the least served owner: neither with a debt nor with credit for its
     // absence.
-    int64_t least = 0;
+    std::int64_t least = 0;
     if (!shares_.empty())
         least = std::min_element(shares_.begin(), shares_.end(), [](const auto& a, const auto& b) {
                     return a.second < b.second;
@@ -27,7 +27,7 @@ int64_t& Queue::share_of(const std::string& owner) {
     return shares_[owner] = least;
 }
 
-void Queue::remove(uint64_t id) {
+void Queue::remove(std::uint64_t id) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
     const std::string owner = found->second.entry.owner;
@@ -43,14 +43,14 @@ int Queue::top() const {
     return top;
 }
 
-std::vector<uint64_t> Queue::serving_order() const {
+std::vector<std::uint64_t> Queue::serving_order() const {
     const int level = top();
     std::vector<const Item*> items;
     for (const auto& [id, item] : entries_)
         if (item.entry.priority == level) items.push_back(&item);
     // Requests of one owner wait for each other: its n-th counts as if the ones before had been served.
     std::map<std::string, int> before;
-    std::map<uint64_t, int> turn;
+    std::map<std::uint64_t, int> turn;
     std::sort(items.begin(), items.end(),
               [](const Item* a, const Item* b) { return a->entry.order < b->entry.order; });
     for (const Item* item : items)
@@ -62,23 +62,23 @@ std::vector<uint64_t> Queue::serving_order() const {
         if (turn_a != turn_b) return turn_a < turn_b;
         return shares_.at(a->entry.owner) < shares_.at(b->entry.owner);
     });
-    std::vector<uint64_t> ids;
+    std::vector<std::uint64_t> ids;
     for (const Item* item : items) ids.push_back(item->entry.id);
     return ids;
 }
 
-void Queue::begin(uint64_t id) {
+void Queue::begin(std::uint64_t id) {
     Item& item = entries_.at(id);
     if (!item.begun) item.begun = begun_++;
 }
 
-void Queue::account(uint64_t id, int64_t tokens) {
+void Queue::account(std::uint64_t id, std::int64_t tokens) {
     const auto found = entries_.find(id);
     if (found != entries_.end()) shares_[found->second.entry.owner] += tokens;
 }
 
-void Queue::served(const std::vector<uint64_t>& ids, Clock::time_point now) {
-    for (uint64_t id : ids)
+void Queue::served(const std::vector<std::uint64_t>& ids, Clock::time_point now) {
+    for (std::uint64_t id : ids)
         if (const auto found = entries_.find(id); found != entries_.end())
             last_served_[found->second.base] = now;
     const int highest = top();
@@ -93,7 +93,7 @@ void Queue::served(const std::vector<uint64_t>& ids, Clock::time_point now) {
     }
 }
 
-Status check_waiting(size_t waiting, int most) {
+Status check_waiting(std::size_t waiting, int most) {
     if (std::cmp_less(waiting, most)) return success();
     return failure(Code::busy,
                    "{} requests are waiting already, and queue.max_waiting is {}. Try again later", waiting,

@@ -23,42 +23,42 @@ public:
     explicit Queue(std::chrono::milliseconds aging) : aging_(aging) {}
 
     struct Entry {
-        uint64_t id = 0;
+        std::uint64_t id = 0;
         int priority = 0;  ///< 0 low to 3 urgent; may be raised by aging
         std::string owner;
-        uint64_t order = 0;  ///< of arrival
+        std::uint64_t order = 0;  ///< of arrival
     };
 
-    void add(uint64_t id, Priority priority, std::string owner, Clock::time_point now);
-    void remove(uint64_t id);
+    void add(std::uint64_t id, Priority priority, std::string owner, Clock::time_point now);
+    void remove(std::uint64_t id);
     /// The highest priority among the entries; -1 without any.
     int top() const;
     /// The ids of the top priority in the order in which they should be served: those that have begun first,
     /// in the order in which they began; then by what their owners got so far.
-    std::vector<uint64_t> serving_order() const;
-    void begin(uint64_t id);
+    std::vector<std::uint64_t> serving_order() const;
+    void begin(std::uint64_t id);
     /// Says that an owner got work done, in tokens.
-    void account(uint64_t id, int64_t tokens);
+    void account(std::uint64_t id, std::int64_t tokens);
     /// Notes that the entries with these ids ran, and raises the oldest of a priority that starves.
-    void served(const std::vector<uint64_t>& ids, Clock::time_point now);
-    size_t size() const { return entries_.size(); }
+    void served(const std::vector<std::uint64_t>& ids, Clock::time_point now);
+    std::size_t size() const { return entries_.size(); }
 
 private:
     struct Item {
         Entry entry;
         int base = 0;
-        std::optional<uint64_t> begun;
+        std::optional<std::uint64_t> begun;
     };
-    int64_t& share_of(const std::string& owner);
+    std::int64_t& share_of(const std::string& owner);
 
     std::chrono::milliseconds aging_;
-    std::map<uint64_t, Item> entries_;
-    std::map<std::string, int64_t> shares_;  // tokens that each present owner got
+    std::map<std::uint64_t, Item> entries_;
+    std::map<std::string, std::int64_t> shares_;  // tokens that each present owner got
     std::array<Clock::time_point, priorities> last_served_{};
-    uint64_t order_ = 0, begun_ = 0;
+    std::uint64_t order_ = 0, begun_ = 0;
 };
 
 /// Code::busy when that many wait already.
-Status check_waiting(size_t waiting, int most);
+Status check_waiting(std::size_t waiting, int most);
 
 }  // namespace headrace::llm

@@ -6,16 +6,16 @@ namespace headrace::llm {
 namespace {
 
 /// Reading that few tokens again is cheaper than moving a state in from RAM.
-constexpr size_t worth_saving = 32;
+constexpr std::size_t kWorthSaving = 32;
 
 }  // namespace
 
-size_t common_prefix(const Tokens& a, const Tokens& b) {
-    const size_t size = std::min(a.size(), b.size());
-    return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin());
+std::size_t common_prefix(const Tokens& a, const Tokens& b) {
+    const std::size_t size = std::min(a.size(), b.size());
+    return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin());
 }
 
-Sequences::Sequences(llama_context* context, bool divisible, size_t ram_bytes)
+Sequences::Sequences(llama_context* context, bool divisible, std::size_t ram_bytes)
     : context_(context),
       memory_(llama_get_memory(context)),
       divisible_(divisible),
@@ -23,15 +23,15 @@ Sequences::Sequences(llama_context* context, bool divisible, size_t ram_bytes)
       cell_count_(llama_n_ctx(context)),
       entries_(llama_n_seq_max(context)) {}
 
-std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool reuse, uint64_t variant) {
-    const size_t most = prompt.size() - 1;
+std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool reuse, std::uint64_t variant) {
+    const std::size_t most = prompt.size() - 1;
     Id best = -1;
-    size_t best_size = 0;
+    std::size_t best_size = 0;
     if (reuse) {
         for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
             const Entry& entry = entries_[id];
             if (!entry.used || entry.variant != variant) continue;
-            const size_t size = std::min(common_prefix(entry.tokens, prompt), most);
+            const std::size_t size = std::min(common_prefix(entry.tokens, prompt), most);
             const bool whole = !entry.busy && size == entry.tokens.size();
             if (!divisible_ && !whole) continue;
             if (size > best_size || (size == best_size && size > 0 && whole)) best = id, best_size = size;
@@ -77,34 +77,34 @@ std::optional<Sequences::Id> Sequences::free_id(std::optional<Id> spare) {
 int Sequences::extend(Id id, const Tokens& prompt) {
     Entry& own = entries_[id];
     if (!divisible_) return static_cast<int>(own.tokens.size());
-    const size_t most = prompt.size() - 1;
+    const std::size_t most = prompt.size() - 1;
     for (Id other = 0; other < static_cast<Id>(entries_.size()); ++other) {
         if (other == id || !entries_[other].used || entries_[other].variant != own.variant ||
             entries_[other].tokens.size() <= own.tokens.size())
             continue;
-        const size_t size = std::min(common_prefix(entries_[other].tokens, prompt), most);
+        const std::size_t size = std::min(common_prefix(entries_[other].tokens, prompt), most);
         if (size > own.tokens.size()) share(other, id, own.tokens.size(), size);
     }
     return static_cast<int>(own.tokens.size());
 }
 
-void Sequences::share(Id from, Id to, size_t begin, size_t end) {
+void Sequences::share(Id from, Id to, std::size_t begin, std::size_t end) {
     llama_memory_seq_cp(memory_, from, to, static_cast<llama_pos>(begin), static_cast<llama_pos>(end));
     Entry &source = entries_[from], &target = entries_[to];
     target.tokens.insert(target.tokens.end(), source.tokens.begin() + begin, source.tokens.begin() + end);
     target.cells.insert(target.cells.end(), source.cells.begin() + begin, source.cells.begin() + end);
-    for (size_t i = begin; i < end; ++i) ++cell_users_[source.cells[i]];
+    for (std::size_t i = begin; i < end; ++i) ++cell_users_[source.cells[i]];
 }
 
-void Sequences::append(Id id, const llama_token* tokens, size_t count) {
+void Sequences::append(Id id, const llama_token* tokens, std::size_t count) {
     entries_[id].tokens.insert(entries_[id].tokens.end(), tokens, tokens + count);
     take_cells(entries_[id], count);
 }
 
-void Sequences::take_cells(Entry& entry, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
+void Sequences::take_cells(Entry& entry, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
         if (free_cells_.empty()) {
-            free_cells_.push_back(static_cast<uint32_t>(cell_users_.size()));
+            free_cells_.push_back(static_cast<std::uint32_t>(cell_users_.size()));
             cell_users_.push_back(0);
         }
         cell_users_[free_cells_.back()] = 1;
@@ -114,8 +114,8 @@ void Sequences::take_cells(Entry& entry, size_t count) {
     cells_used_ += count;
 }
 
-void Sequences::give_back_cells(Entry& entry, size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
+void Sequences::give_back_cells(Entry& entry, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
         if (--cell_users_[entry.cells[i]] > 0) continue;
         free_cells_.push_back(entry.cells[i]);
         --cells_used_;
@@ -124,7 +124,7 @@ void Sequences::give_back_cells(Entry& entry, size_t begin, size_t end) {
                       entry.cells.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-bool Sequences::truncate(Id id, size_t size) {
+bool Sequences::truncate(Id id, std::size_t size) {
     Entry& entry = entries_[id];
     // More than the tokens listed may be in memory: rejected drafts, a step that was broken off.
     if (!llama_memory_seq_rm(memory_, id, static_cast<llama_pos>(size), -1)) {
@@ -138,13 +138,14 @@ bool Sequences::truncate(Id id, size_t size) {
     return true;
 }
 
-bool Sequences::shift(Id id, size_t from, size_t count) {
+bool Sequences::shift(Id id, std::size_t from, std::size_t count) {
     Entry& entry = entries_[id];
     if (from + count > entry.cells.size())
         return false;  // it gave its place away, and was not read again yet
     // Moving a cell moves it for every sequence that shares it.
-    const bool shared = std::any_of(entry.cells.begin() + static_cast<std::ptrdiff_t>(from + count),
-                                    entry.cells.end(), [&](uint32_t cell) { return cell_users_[cell] > 1; });
+    const bool shared =
+        std::any_of(entry.cells.begin() + static_cast<std::ptrdiff_t>(from + count), entry.cells.end(),
+                    [&](std::uint32_t cell) { return cell_users_[cell] > 1; });
     if (shared || !llama_memory_can_shift(memory_)) return false;
     const auto begin = static_cast<llama_pos>(from), end = static_cast<llama_pos>(from + count);
     if (!llama_memory_seq_rm(memory_, id, begin, end)) return false;
@@ -193,7 +194,7 @@ void Sequences::evict_idle() { evict_older_than(Clock::time_point::max()); }
 
 void Sequences::save(Id id) {
     Entry& entry = entries_[id];
-    if (ram_limit_ == 0 || entry.tokens.size() < worth_saving) return;
+    if (ram_limit_ == 0 || entry.tokens.size() < kWorthSaving) return;
     for (const Saved& saved : saved_)
         if (saved.variant == entry.variant &&
             common_prefix(saved.tokens, entry.tokens) == entry.tokens.size())
@@ -203,10 +204,10 @@ void Sequences::save(Id id) {
 }
 
 /// None where it has more bytes than that, or llama.cpp does not give it.
-std::optional<PromptState> Sequences::read_state(Id id, size_t most_bytes) const {
-    const size_t bytes = llama_state_seq_get_size(context_, id);
+std::optional<PromptState> Sequences::read_state(Id id, std::size_t most_bytes) const {
+    const std::size_t bytes = llama_state_seq_get_size(context_, id);
     if (bytes == 0 || bytes > most_bytes) return std::nullopt;
-    PromptState state{entries_[id].tokens, entries_[id].variant, std::vector<uint8_t>(bytes)};
+    PromptState state{entries_[id].tokens, entries_[id].variant, std::vector<std::uint8_t>(bytes)};
     if (llama_state_seq_get_data(context_, state.bytes.data(), bytes, id) != bytes) return std::nullopt;
     return state;
 }
@@ -220,11 +221,11 @@ void Sequences::keep(Saved saved) {
     }
 }
 
-bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
+bool Sequences::restore(Id id, const Tokens& prompt, std::size_t better_than) {
     auto best = saved_.end();
-    size_t best_size = better_than + worth_saving;
+    std::size_t best_size = better_than + kWorthSaving;
     for (auto saved = saved_.begin(); saved != saved_.end(); ++saved) {
-        const size_t size = std::min(common_prefix(saved->tokens, prompt), prompt.size() - 1);
+        const std::size_t size = std::min(common_prefix(saved->tokens, prompt), prompt.size() - 1);
         if (saved->variant != entries_[id].variant) continue;
         if (size >= best_size && (divisible_ || size == saved->tokens.size())) best = saved, best_size = size;
     }
@@ -254,15 +255,15 @@ bool Sequences::restore(Id id, const Tokens& prompt, size_t better_than) {
 
 std::optional<PromptState> Sequences::state_of(const Tokens& tokens) {
     std::optional<PromptState> best;
-    size_t most = 0;
+    std::size_t most = 0;
     for (const Saved& saved : saved_)
-        if (const size_t size = common_prefix(saved.tokens, tokens); size > most) {
+        if (const std::size_t size = common_prefix(saved.tokens, tokens); size > most) {
             most = size;
             best = saved;
         }
     for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
         const Entry& entry = entries_[id];
-        const size_t size = entry.used ? common_prefix(entry.tokens, tokens) : 0;
+        const std::size_t size = entry.used ? common_prefix(entry.tokens, tokens) : 0;
         if (size <= most) continue;
         if (std::optional<PromptState> state = read_state(id, SIZE_MAX)) {
             most = size;
@@ -278,9 +279,9 @@ bool Sequences::remember(PromptState state) {
     return true;
 }
 
-size_t Sequences::forget(const Tokens& tokens) {
+std::size_t Sequences::forget(const Tokens& tokens) {
     const auto begins_alike = [&](const Tokens& other) { return common_prefix(other, tokens) > 1; };
-    size_t forgotten = 0;
+    std::size_t forgotten = 0;
     for (Id id = 0; id < static_cast<Id>(entries_.size()); ++id) {
         const Entry& entry = entries_[id];
         if (!entry.used || entry.busy || !begins_alike(entry.tokens)) continue;
@@ -299,18 +300,18 @@ size_t Sequences::forget(const Tokens& tokens) {
     return forgotten;
 }
 
-size_t Sequences::idle_count() const {
-    return static_cast<size_t>(
+std::size_t Sequences::idle_count() const {
+    return static_cast<std::size_t>(
         std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.used && !e.busy; }));
 }
 
-size_t Sequences::busy_count() const {
-    return static_cast<size_t>(
+std::size_t Sequences::busy_count() const {
+    return static_cast<std::size_t>(
         std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.busy; }));
 }
 
-size_t Sequences::remembered_tokens() const {
-    size_t tokens = 0;
+std::size_t Sequences::remembered_tokens() const {
+    std::size_t tokens = 0;
     for (const Entry& entry : entries_)
         if (entry.used && !entry.busy) tokens += entry.tokens.size();
     return tokens;

@@ -22,7 +22,7 @@ public:
 
     /// divisible: see Model::memory_is_divisible. ram_bytes: of idle sequences that were moved out of the
     /// context.
-    Sequences(llama_context* context, bool divisible, size_t ram_bytes);
+    Sequences(llama_context* context, bool divisible, std::size_t ram_bytes);
 
     struct Place {
         Id id;
@@ -31,16 +31,16 @@ public:
     /// A sequence for a prompt; none when all are busy. At least the last token is left to be decoded.
     /// Sequences share memory only with those of the same variant: what the memory was computed with, such as
     /// the scales of the adapters.
-    std::optional<Place> acquire(const Tokens& prompt, bool reuse, uint64_t variant = 0);
+    std::optional<Place> acquire(const Tokens& prompt, bool reuse, std::uint64_t variant = 0);
     /// More of the prompt that another sequence has read meanwhile; returns the tokens in memory now.
     int extend(Id id, const Tokens& prompt);
     /// Adds tokens that were decoded.
-    void append(Id id, const llama_token* tokens, size_t count);
+    void append(Id id, const llama_token* tokens, std::size_t count);
     /// Drops everything from a position on, in memory too. False when the memory cannot be divided there: the
     /// whole sequence is empty then.
-    bool truncate(Id id, size_t size);
+    bool truncate(Id id, std::size_t size);
     /// Drops tokens [from, from + count) and moves the later ones. False when the memory cannot do that.
-    bool shift(Id id, size_t from, size_t count);
+    bool shift(Id id, std::size_t from, std::size_t count);
     /// keep: the sequence stays as an idle one.
     void release(Id id, bool keep);
 
@@ -56,22 +56,22 @@ public:
     bool remember(PromptState state);
     /// Forgets idle sequences, those that were moved out too, that begin with any of these tokens; returns
     /// how many tokens they had.
-    size_t forget(const Tokens& tokens);
+    std::size_t forget(const Tokens& tokens);
 
-    size_t size(Id id) const { return entries_[id].tokens.size(); }
-    size_t idle_count() const;
-    size_t busy_count() const;
-    size_t remembered_tokens() const;  ///< of idle sequences, shared ones counted each time
-    size_t ram_bytes() const { return ram_used_; }
+    std::size_t size(Id id) const { return entries_[id].tokens.size(); }
+    std::size_t idle_count() const;
+    std::size_t busy_count() const;
+    std::size_t remembered_tokens() const;  ///< of idle sequences, shared ones counted each time
+    std::size_t ram_bytes() const { return ram_used_; }
     /// Cells that are free; a token takes one, however many sequences share it.
-    size_t room() const { return cell_count_ - cells_used_; }
+    std::size_t room() const { return cell_count_ - cells_used_; }
 
 private:
     struct Entry {
         Tokens tokens;
         bool busy = false, used = false;
-        uint64_t variant = 0;
-        std::vector<uint32_t> cells;  ///< of each token; see cell_users_
+        std::uint64_t variant = 0;
+        std::vector<std::uint32_t> cells;  ///< of each token; see cell_users_
         Clock::time_point last_used{};
     };
     struct Saved : PromptState {
@@ -80,25 +80,25 @@ private:
     std::optional<Id> free_id(std::optional<Id> spare);
     void clear(Id id);
     void save(Id id);
-    std::optional<PromptState> read_state(Id id, size_t most_bytes) const;
+    std::optional<PromptState> read_state(Id id, std::size_t most_bytes) const;
     void keep(Saved saved);
-    bool restore(Id id, const Tokens& prompt, size_t better_than);
-    void share(Id from, Id to, size_t begin, size_t end);
-    void take_cells(Entry& entry, size_t count);
-    void give_back_cells(Entry& entry, size_t begin, size_t end);
+    bool restore(Id id, const Tokens& prompt, std::size_t better_than);
+    void share(Id from, Id to, std::size_t begin, std::size_t end);
+    void take_cells(Entry& entry, std::size_t count);
+    void give_back_cells(Entry& entry, std::size_t begin, std::size_t end);
 
     llama_context* context_;
     llama_memory_t memory_;
     bool divisible_;
-    size_t ram_limit_, ram_used_ = 0;
-    size_t cell_count_, cells_used_ = 0;
-    std::vector<uint32_t> cell_users_,
+    std::size_t ram_limit_, ram_used_ = 0;
+    std::size_t cell_count_, cells_used_ = 0;
+    std::vector<std::uint32_t> cell_users_,
         free_cells_;  // numbers of our own: which cells llama.cpp takes does not matter
     std::vector<Entry> entries_;
     std::list<Saved> saved_;  // the most recently used first
 };
 
 /// Tokens that two sequences have in common at their start.
-size_t common_prefix(const Tokens& a, const Tokens& b);
+std::size_t common_prefix(const Tokens& a, const Tokens& b);
 
 }  // namespace headrace::llm

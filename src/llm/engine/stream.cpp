@@ -9,8 +9,8 @@ namespace {
 double milliseconds(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 /// Memory that was computed with other adapters is other memory.
-uint64_t variant_of(const RequestSettings& settings) {
-    uint64_t hash = 0;
+std::uint64_t variant_of(const RequestSettings& settings) {
+    std::uint64_t hash = 0;
     for (const auto& [index, scale] : settings.lora)
         hash = hash * 0x100000001b3 + std::hash<int>()(index) * 31 + std::hash<float>()(scale) + 1;
     return hash;
@@ -54,7 +54,7 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
     StopConditions::Step step = stops.feed(token, model.piece(token, special), now);
     // Others are of text that is held back, or was taken off the end as a stop string's is.
     const auto beyond = std::lower_bound(begins_.begin(), begins_.end(), stops.shown_length());
-    show(step.text, shown_ + static_cast<size_t>(beyond - begins_.begin()));
+    show(step.text, shown_ + static_cast<std::size_t>(beyond - begins_.begin()));
     if (step.reason != StopReason::none) {
         outcome.reason = step.reason;
         outcome.detail = std::move(step.detail);
@@ -65,7 +65,7 @@ bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time
     return has_ended();
 }
 
-void Stream::show(const std::string& text, size_t text_tokens) {
+void Stream::show(const std::string& text, std::size_t text_tokens) {
     outcome.text += text;
     outcome.text_tokens = text_tokens;
     if (text.empty()) return;

@@ -17,7 +17,7 @@ struct Stream {
                                                   int context_size);
 
     /// The tokens that the model has not read.
-    size_t pending() const { return tokens.size() - decoded; }
+    std::size_t pending() const { return tokens.size() - decoded; }
     bool is_decoding() const { return sequence && pending() == 1 && tokens.size() > prompt_size; }
     bool has_ended() const { return outcome.reason != StopReason::none; }
     const RequestSettings& settings() const { return generation->request().settings; }
@@ -34,10 +34,10 @@ struct Stream {
 
     std::shared_ptr<Generation> generation;
     Tokens tokens;  ///< the prompt, and what was generated
-    size_t prompt_size = 0;
+    std::size_t prompt_size = 0;
     std::optional<Sequences::Id> sequence;
-    size_t decoded = 0;  ///< of tokens: in the sequence's memory
-    uint64_t variant = 0;
+    std::size_t decoded = 0;  ///< of tokens: in the sequence's memory
+    std::uint64_t variant = 0;
     Sampler sampler;
     StopConditions stops;
     Drafts drafts;
@@ -49,9 +49,9 @@ struct Stream {
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions);
     /// text_tokens: of the generated ones, those that the text so far is of.
-    void show(const std::string& text, size_t text_tokens);
-    size_t shown_ = 0;                 // tokens whose text the caller has, or will never have
-    std::vector<size_t> begins_ = {};  // where in the text those begin that were generated since
+    void show(const std::string& text, std::size_t text_tokens);
+    std::size_t shown_ = 0;                 // tokens whose text the caller has, or will never have
+    std::vector<std::size_t> begins_ = {};  // where in the text those begin that were generated since
     void note_probabilities(const Sampler::Choice& choice);
 };
 

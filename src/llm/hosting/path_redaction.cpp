@@ -10,7 +10,7 @@ namespace {
 /// Whether anything was replaced.
 bool replace_all(std::string& text, const std::string& what, const std::string& with) {
     bool found = false;
-    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size(), found = true)
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size(), found = true)
         text.replace(at, what.size(), with);
     return found;
 }

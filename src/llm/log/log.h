@@ -15,7 +15,7 @@ enum class LogLevel { debug, info, warn, error, none };
 /// The session and request that a line belongs to; empty and 0 are left out.
 struct LogContext {
     std::string_view session;
-    uint64_t request = 0;
+    std::uint64_t request = 0;
 };
 
 struct LogLine {

@@ -7,7 +7,7 @@
 namespace headrace::llm {
 
 /// Bytes of the keys and values of a context on the host; 0 where a model's kind of memory is not known here.
-uint64_t context_bytes(const Model& model, const llama_context_params& params);
+std::uint64_t context_bytes(const Model& model, const llama_context_params& params);
 
 /// As many of its tokens as half of the memory that is available has room for, at least one step of
 /// llama.cpp's.

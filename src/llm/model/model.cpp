@@ -24,7 +24,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr double mib = 1024.0 * 1024.0;
+constexpr double kMib = 1024.0 * 1024.0;
 
 /// llama.cpp reports why a load failed only in its log; fitting changes its global logger.
 std::mutex& loading() {
@@ -60,7 +60,7 @@ Result<std::vector<llama_model_tensor_buft_override>> buffer_types_of(const std:
         const std::string type = equals == std::string::npos ? "" : text.substr(equals + 1);
         std::string known;
         ggml_backend_buffer_type_t found = nullptr;
-        for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+        for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i)
             if (auto buffers = ggml_backend_dev_buffer_type(ggml_backend_dev_get(i))) {
                 known += fmt::format("{}{}", known.empty() ? "" : ", ", ggml_backend_buft_name(buffers));
                 if (type == ggml_backend_buft_name(buffers)) found = buffers;
@@ -142,7 +142,8 @@ void fit_to_devices(const std::string& path, const ModelSettings& settings, Load
     if (settings.n_gpu_layers != -1 || !has_gpu()) return;
     load.buffer_types.resize(std::max(llama_max_tensor_buft_overrides(), load.buffer_types.size()));
     if (load.params.tensor_buft_overrides) load.params.tensor_buft_overrides = load.buffer_types.data();
-    std::vector<size_t> margins(llama_max_devices(), static_cast<size_t>(settings.fit_margin_mib) << 20);
+    std::vector<std::size_t> margins(llama_max_devices(), static_cast<std::size_t>(settings.fit_margin_mib)
+                                                              << 20);
     llama_context_params context = llama_context_default_params();
     const auto status =
         common_fit_params(path.c_str(), &load.params, &context, load.split.data(), load.buffer_types.data(),
@@ -179,20 +180,20 @@ Status check_special_tokens(const llama_vocab* vocab) {
 }
 
 /// Bytes of a text that one token can stand for.
-size_t longest_piece(const llama_vocab* vocab) {
+std::size_t longest_piece(const llama_vocab* vocab) {
     // Other kinds leave out blanks, or make one token of a word that they do not know. So do these before and
     // after some tokens.
     const auto kind = llama_vocab_type(vocab);
     bool keeps_all = kind == LLAMA_VOCAB_TYPE_SPM || kind == LLAMA_VOCAB_TYPE_BPE;
-    size_t longest = 1;
+    std::size_t longest = 1;
     for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
         // As it is in the vocabulary: that is never shorter.
         longest = std::max(longest, std::strlen(llama_vocab_get_text(vocab, token)));
         keeps_all &=
             !(llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_LSTRIP | LLAMA_TOKEN_ATTR_RSTRIP));
     }
-    constexpr size_t generous = 1024;
-    return keeps_all ? longest : std::max(longest, generous);
+    constexpr std::size_t kGenerous = 1024;
+    return keeps_all ? longest : std::max(longest, kGenerous);
 }
 
 }  // namespace
@@ -208,7 +209,7 @@ void start_llama() {
 }
 
 bool has_gpu() {
-    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+    for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i)
         if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
     return false;
 }
@@ -260,7 +261,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
                        template_error(*model, settings.chat_template, e.what()));
     }
     HR_TRY(model->read_adapters(settings));
-    HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / mib);
+    HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / kMib);
     return std::shared_ptr<const Model>(std::move(model));
 }
 

@@ -38,7 +38,7 @@ public:
     /// The file's, under its names; lists are null.
     const Parameters& metadata() const { return metadata_; }
     /// Of models of one shape, what tells their weights apart.
-    uint64_t weights_sample() const { return weights_sample_; }
+    std::uint64_t weights_sample() const { return weights_sample_; }
     /// Whether chats are rendered by the template, and not by what llama.cpp knows of its kind.
     bool uses_jinja() const { return jinja_; }
     /// Remote hosts' count, too.
@@ -52,7 +52,7 @@ public:
     Tokens tokenize(std::string_view text, bool add_bos, bool special) const;
     std::string piece(llama_token token, bool special = false) const;
     /// Bytes beyond which no text has so few tokens: worth knowing before it is read for minutes.
-    size_t most_bytes(size_t tokens) const { return tokens * bytes_per_token_; }
+    std::size_t most_bytes(std::size_t tokens) const { return tokens * bytes_per_token_; }
     bool ends_answer(llama_token token) const { return llama_vocab_is_eog(vocab_, token); }
     int vocabulary_size() const { return llama_vocab_n_tokens(vocab_); }
     /// Whether a sequence's memory may be cut at any token and shared from its start: not in recurrent
@@ -71,9 +71,9 @@ private:
     std::vector<llama_adapter_lora*> adapters_;
     std::string path_, description_;
     Parameters metadata_;
-    uint64_t weights_sample_ = 0;
+    std::uint64_t weights_sample_ = 0;
     int layers_on_gpu_ = 0;
-    size_t bytes_per_token_ = 0;
+    std::size_t bytes_per_token_ = 0;
     bool divisible_ = true, jinja_ = true;
 };
 

@@ -20,14 +20,14 @@ struct Chosen {
 
 Error unknown_device(const std::string& name) {
     std::string known;
-    for (size_t i = 0; i < ggml_backend_dev_count(); ++i)
+    for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i)
         known += fmt::format("{}{}", i ? ", " : "", ggml_backend_dev_name(ggml_backend_dev_get(i)));
     return invalid("model.devices: no device is called '{}'; there are: {}, rpc://host:port", name, known);
 }
 
 void add_host(const std::shared_ptr<remote::Host>& host, std::vector<Chosen>& chosen) {
     // What is free now: others may have been placed there since it was asked.
-    for (size_t i = 0; i < host->devices().size(); ++i)
+    for (std::size_t i = 0; i < host->devices().size(); ++i)
         chosen.push_back({host->devices()[i],
                           {host->name(), host->memory(i).free, host->probe().hop_ms(kActivationBytes)},
                           true});
@@ -49,7 +49,7 @@ Result<std::vector<Chosen>> open_devices(const ModelSettings& settings, Placemen
         ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
         if (!device) return unknown_device(name);
         Place place{.name = name};
-        size_t total = 0;
+        std::size_t total = 0;
         ggml_backend_dev_memory(device, &place.free, &total);
         chosen.push_back({device, place, false});
     }
@@ -57,13 +57,13 @@ Result<std::vector<Chosen>> open_devices(const ModelSettings& settings, Placemen
 }
 
 /// What llama.cpp makes of shares that the user gave.
-std::vector<int> counts_of(std::vector<float> shares, size_t places, int layers) {
+std::vector<int> counts_of(std::vector<float> shares, std::size_t places, int layers) {
     shares.resize(places);
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     std::vector<int> counts(places);
     double below = 0;
     int placed = 0;
-    for (size_t i = 0; i < places && sum > 0; ++i) {
+    for (std::size_t i = 0; i < places && sum > 0; ++i) {
         below += shares[i];
         const int end = static_cast<int>(std::ceil(below / sum * layers - 1e-6));
         counts[i] = end - placed;
@@ -72,25 +72,25 @@ std::vector<int> counts_of(std::vector<float> shares, size_t places, int layers)
     return counts;
 }
 
-double in_gib(uint64_t bytes) { return static_cast<double>(bytes) / kGib; }
+double in_gib(std::uint64_t bytes) { return static_cast<double>(bytes) / kGib; }
 
 /// What devices need beside their layers.
 struct Margin {
-    uint64_t compute;
+    std::uint64_t compute;
     int fit_margin_mib;
 
-    uint64_t bytes() const { return compute + (static_cast<uint64_t>(fit_margin_mib) << 20); }
+    std::uint64_t bytes() const { return compute + (static_cast<std::uint64_t>(fit_margin_mib) << 20); }
     std::string text() const {
         return fmt::format("{:.2f} GiB to compute and {} MiB to stay free (fit_margin_mib)", in_gib(compute),
                            fit_margin_mib);
     }
 };
 
-Status check_memory(std::span<const uint64_t> layers, std::span<const int> counts,
+Status check_memory(std::span<const std::uint64_t> layers, std::span<const int> counts,
                     std::span<const Chosen> chosen, const Margin& margin) {
     auto first = layers.end() - std::accumulate(counts.begin(), counts.end(), 0);
-    for (size_t i = 0; i < chosen.size(); first += counts[i++]) {
-        const uint64_t needed = std::accumulate(first, first + counts[i], uint64_t{0});
+    for (std::size_t i = 0; i < chosen.size(); first += counts[i++]) {
+        const std::uint64_t needed = std::accumulate(first, first + counts[i], std::uint64_t{0});
         if (!chosen[i].is_remote || counts[i] == 0 || needed + margin.bytes() <= chosen[i].place.free)
             continue;
         return failure(
@@ -104,14 +104,14 @@ Status check_memory(std::span<const uint64_t> layers, std::span<const int> count
 }
 
 /// With their caches, which all but the output have.
-std::vector<uint64_t> with_caches(std::vector<uint64_t> layers, uint64_t cache) {
-    const uint64_t count = layers.size() - 1;
-    for (size_t i = 0; i < count; ++i) layers[i] += (cache + count - 1) / count;
+std::vector<std::uint64_t> with_caches(std::vector<std::uint64_t> layers, std::uint64_t cache) {
+    const std::uint64_t count = layers.size() - 1;
+    for (std::size_t i = 0; i < count; ++i) layers[i] += (cache + count - 1) / count;
     return layers;
 }
 
 /// Fills the nearest devices first.
-Result<std::vector<int>> fill(std::span<const uint64_t> layers, const ModelSettings& settings,
+Result<std::vector<int>> fill(std::span<const std::uint64_t> layers, const ModelSettings& settings,
                               const Margin& margin, std::vector<Chosen>& chosen) {
     std::stable_sort(chosen.begin(), chosen.end(),
                      [](const Chosen& a, const Chosen& b) { return a.place.hop_ms < b.place.hop_ms; });
@@ -133,25 +133,25 @@ Result<std::vector<int>> fill(std::span<const uint64_t> layers, const ModelSetti
             "the devices hold {} of the {} layers that n_gpu_layers asks for, which need {:.2f} GiB with "
             "their part of the context; each needs {} besides. Use a smaller n_ctx or n_gpu_layers, or more "
             "hosts",
-            placed, layers.size(), in_gib(std::accumulate(layers.begin(), layers.end(), uint64_t{0})),
+            placed, layers.size(), in_gib(std::accumulate(layers.begin(), layers.end(), std::uint64_t{0})),
             margin.text());
     return counts;
 }
 
-void log_shares(std::span<const int> counts, std::span<const Chosen> chosen, size_t layers) {
-    for (size_t i = 0; i < chosen.size(); ++i)
+void log_shares(std::span<const int> counts, std::span<const Chosen> chosen, std::size_t layers) {
+    for (std::size_t i = 0; i < chosen.size(); ++i)
         HR_LOG(info, {}, "{}: {} of {} layers (hop {:.2f} ms, {:.2f} GiB free)", chosen[i].place.name,
                counts[i], layers, chosen[i].place.hop_ms, static_cast<double>(chosen[i].place.free) / kGib);
     const int placed = std::accumulate(counts.begin(), counts.end(), 0);
     if (std::cmp_less(placed, layers))
-        HR_LOG(warn, {}, "{} of {} layers stay on this machine's CPU", layers - static_cast<size_t>(placed),
-               layers);
+        HR_LOG(warn, {}, "{} of {} layers stay on this machine's CPU",
+               layers - static_cast<std::size_t>(placed), layers);
 }
 
 /// Devices without layers are left out: they would cost memory and a connection for nothing.
 void use_shares(std::span<const int> counts, std::span<const Chosen> chosen, Placement& placement) {
     placement.n_gpu_layers = 0;
-    for (size_t i = 0; i < chosen.size(); ++i) {
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
         if (counts[i] == 0) continue;
         placement.devices.push_back(chosen[i].device);
         placement.split.push_back(static_cast<float>(counts[i]));
@@ -167,7 +167,7 @@ void use_shares(std::span<const int> counts, std::span<const Chosen> chosen, Pla
 
 Status share(const ModelFile& file, const ModelSettings& settings, const ContextNeeds& needs,
              std::vector<Chosen> chosen, Placement& placement) {
-    std::vector<uint64_t> layers = with_caches(file.layers, needs.cache);
+    std::vector<std::uint64_t> layers = with_caches(file.layers, needs.cache);
     if (settings.n_gpu_layers >= 0 && std::cmp_less(settings.n_gpu_layers, layers.size()))
         layers.erase(layers.begin(), layers.end() - settings.n_gpu_layers);
     const Margin margin{needs.compute, settings.fit_margin_mib};
@@ -181,24 +181,24 @@ Status share(const ModelFile& file, const ModelSettings& settings, const Context
     log_shares(counts, chosen, file.layers.size());
     use_shares(counts, chosen, placement);
     const auto remote =
-        std::accumulate(file.layers.end() - placement.n_gpu_layers, file.layers.end(), uint64_t{0});
+        std::accumulate(file.layers.end() - placement.n_gpu_layers, file.layers.end(), std::uint64_t{0});
     placement.local_bytes = file.bytes - std::min(file.bytes, remote);
     return success();
 }
 
 }  // namespace
 
-std::vector<int> share_layers(std::span<const uint64_t> layers, std::span<const Place> places,
-                              uint64_t margin) {
-    std::vector<size_t> order(places.size());
-    std::iota(order.begin(), order.end(), size_t{0});
+std::vector<int> share_layers(std::span<const std::uint64_t> layers, std::span<const Place> places,
+                              std::uint64_t margin) {
+    std::vector<std::size_t> order(places.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return places[a].hop_ms < places[b].hop_ms; });
+                     [&](std::size_t a, std::size_t b) { return places[a].hop_ms < places[b].hop_ms; });
     // From the last layer backwards, as those are what goes to devices when not all do.
     std::vector<int> counts(places.size());
-    size_t next = layers.size();
-    for (size_t i : order) {
-        uint64_t room = places[i].free - std::min(places[i].free, margin);
+    std::size_t next = layers.size();
+    for (std::size_t i : order) {
+        std::uint64_t room = places[i].free - std::min(places[i].free, margin);
         while (next > 0 && layers[next - 1] <= room) {
             room -= layers[--next];
             ++counts[i];

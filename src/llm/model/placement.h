@@ -19,15 +19,15 @@ namespace headrace::llm {
 /// A device as far as placing layers is concerned.
 struct Place {
     std::string name;
-    uint64_t free = 0;  ///< bytes
-    double hop_ms = 0;  ///< what a token's way there and back takes, whatever is computed there
+    std::uint64_t free = 0;  ///< bytes
+    double hop_ms = 0;       ///< what a token's way there and back takes, whatever is computed there
 };
 
 /// How many layers each place gets: that with the shortest hop is filled first and has the last ones, the
 /// next those before, so that what fits on few hosts takes few hops. layers: bytes, caches included; margin:
 /// bytes that are none of theirs on each place that is used.
-std::vector<int> share_layers(std::span<const uint64_t> layers, std::span<const Place> places,
-                              uint64_t margin);
+std::vector<int> share_layers(std::span<const std::uint64_t> layers, std::span<const Place> places,
+                              std::uint64_t margin);
 
 /// A model's devices and what each gets. hosts outlive all that is placed there.
 struct Placement {
@@ -35,7 +35,7 @@ struct Placement {
     std::vector<ggml_backend_dev_t> devices;  ///< empty: llama.cpp's choice; otherwise ends with null
     std::vector<float> split;                 ///< empty: llama.cpp's choice
     int n_gpu_layers = -1;
-    uint64_t local_bytes = 0;  ///< of the weights that stay on this machine
+    std::uint64_t local_bytes = 0;  ///< of the weights that stay on this machine
 
     bool is_remote() const { return !hosts.empty(); }
 };

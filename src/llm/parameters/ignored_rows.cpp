@@ -10,7 +10,7 @@ constexpr Row ignored(std::string_view path, std::string_view names, std::string
 }  // namespace
 
 std::span<const Row> ignored_rows() {
-    static constexpr Row rows[] = {
+    static constexpr Row kRows[] = {
         ignored("ignored.input",
                 "prompt messages input content input_prefix input_suffix input_extra query documents "
                 "texts tokens",
@@ -55,7 +55,7 @@ std::span<const Row> ignored_rows() {
                 "filename",
                 "there is no HTTP server here"),
     };
-    return rows;
+    return kRows;
 }
 
 }  // namespace headrace::llm

@@ -34,7 +34,7 @@ struct AnswerReader::Parser {
     }
 
     /// A call's name comes whole, once its arguments begin: until then it may be a part of it.
-    void add_call(const common_chat_tool_call& call, size_t index, bool is_partial, MessagePart& part) {
+    void add_call(const common_chat_tool_call& call, std::size_t index, bool is_partial, MessagePart& part) {
         const bool is_new = index >= shown.tool_calls.size();
         if (is_new && is_partial && call.arguments.empty()) return;
         if (is_new) shown.tool_calls.push_back({call.name, "", call.id});
@@ -81,7 +81,7 @@ std::optional<MessagePart> AnswerReader::difference(bool is_partial) {
         common_chat_msg& shown = parser_->shown;
         MessagePart part{.content = take_more(shown.content, now.content),
                          .reasoning = take_more(shown.reasoning_content, now.reasoning_content)};
-        for (size_t i = 0; i < now.tool_calls.size() && i <= shown.tool_calls.size(); ++i)
+        for (std::size_t i = 0; i < now.tool_calls.size() && i <= shown.tool_calls.size(); ++i)
             parser_->add_call(now.tool_calls[i], i, is_partial && i + 1 == now.tool_calls.size(), part);
         return part;
     } catch (const std::exception&) {

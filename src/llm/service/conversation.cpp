@@ -12,7 +12,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr int least_answer = 32;  // tokens of the context that a conversation's prompt leaves free
+constexpr int kLeastAnswer = 32;  // tokens of the context that a conversation's prompt leaves free
 
 /// Whether a text was put into a chat template by its sender.
 bool has_control_tokens(const Model& model, const Tokens& tokens) {
@@ -68,7 +68,7 @@ Messages with_system(Messages messages, const RequestSettings& settings) {
 }
 
 /// A question goes with its answer.
-Prompt without_oldest(const Prompt& prompt, size_t pairs) {
+Prompt without_oldest(const Prompt& prompt, std::size_t pairs) {
     Prompt shorter = prompt;
     const auto first = shorter.messages.begin() + begins_with_system(prompt.messages);
     shorter.messages.erase(first, first + static_cast<std::ptrdiff_t>(2 * pairs));
@@ -210,7 +210,7 @@ void note_unused_by_template(const Model& model, const RequestSettings& request,
 
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings) {
-    if (text.size() > model.most_bytes(static_cast<size_t>(context_size)))
+    if (text.size() > model.most_bytes(static_cast<std::size_t>(context_size)))
         return too_many_bytes(text, context_size);
     if (settings.chat != "on") {
         Prompt prompt{.tokens = model.tokenize(text, true, true), .text = std::string(text)};
@@ -225,11 +225,11 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
 
 Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
                            RequestSettings& settings) {
-    const size_t most = model.most_bytes(static_cast<size_t>(context_size));
+    const std::size_t most = model.most_bytes(static_cast<std::size_t>(context_size));
     const Prompt prompt{.chat = true, .messages = with_system(std::move(messages), settings)};
-    const int room = context_size - std::min(least_answer, context_size / 4);
+    const int room = context_size - std::min(kLeastAnswer, context_size / 4);
     const RequestSettings asked = settings;
-    const auto written = [&](size_t pairs) -> Result<Prompt> {
+    const auto written = [&](std::size_t pairs) -> Result<Prompt> {
         settings = asked;
         Prompt shorter = without_oldest(prompt, pairs);
         HR_ASSIGN(shorter.text, render_chat(model, shorter, settings));
@@ -241,12 +241,12 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
         return tried.ok() && std::cmp_less_equal(tried.value().tokens.size(), room);
     };
     Result<Prompt> whole = written(0);
-    size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
+    std::size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
     const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
     if (fits(whole) || is_wrong || enough == 0 || !asked.drops_oldest) return whole;
     // The fewest that have to go, found in few tries: a caller may send thousands of messages.
     while (enough - too_few > 1) {
-        const size_t middle = too_few + (enough - too_few) / 2;
+        const std::size_t middle = too_few + (enough - too_few) / 2;
         (fits(written(middle)) ? enough : too_few) = middle;
     }
     return written(enough);  // where that is not enough, the engine says that it is too long

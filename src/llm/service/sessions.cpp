@@ -5,7 +5,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t longest_name = 256;
+constexpr std::size_t kLongestName = 256;
 
 Error being_read(const std::string& session) {
     return failure(Code::busy,
@@ -81,17 +81,17 @@ void Session::remember(Messages messages) {
 
 void trim_history(Messages& messages, int most) {
     if (most <= 0 || messages.empty()) return;
-    const size_t first = messages.front().role == "system" ? 1 : 0;
-    if (messages.size() - first <= static_cast<size_t>(most)) return;
-    size_t drop = messages.size() - first - static_cast<size_t>(most);
+    const std::size_t first = messages.front().role == "system" ? 1 : 0;
+    if (messages.size() - first <= static_cast<std::size_t>(most)) return;
+    std::size_t drop = messages.size() - first - static_cast<std::size_t>(most);
     drop += drop % 2;  // a question goes with its answer
     messages.erase(messages.begin() + static_cast<std::ptrdiff_t>(first),
                    messages.begin() + static_cast<std::ptrdiff_t>(std::min(messages.size(), first + drop)));
 }
 
 Result<std::shared_ptr<Session>> Sessions::open(std::string_view name) {
-    if (name.size() > longest_name)
-        return invalid("a session's name has {} bytes, and {} are allowed", name.size(), longest_name);
+    if (name.size() > kLongestName)
+        return invalid("a session's name has {} bytes, and {} are allowed", name.size(), kLongestName);
     const std::lock_guard lock(mutex_);
     if (settings_.auto_cleanup) close_idle_locked();
     if (const auto found = named_.find(name); found != named_.end()) {
@@ -158,7 +158,7 @@ void Sessions::limit(const SessionSettings& settings) {
     settings_ = settings;
 }
 
-size_t Sessions::named() const {
+std::size_t Sessions::named() const {
     const std::lock_guard lock(mutex_);
     return named_.size();
 }

@@ -82,7 +82,7 @@ public:
     /// Changes the limits for what is opened from now on.
     void limit(const SessionSettings& settings);
 
-    size_t named() const;
+    std::size_t named() const;
     int anonymous() const;
 
 private:
@@ -92,7 +92,7 @@ private:
     mutable std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Session>, std::less<>> named_;
     int anonymous_ = 0;
-    uint64_t next_ = 1;
+    std::uint64_t next_ = 1;
 };
 
 }  // namespace headrace::llm

@@ -12,8 +12,8 @@ using testing::StartsWith;
 
 class WasiNnArguments : public EachLibrary {
 protected:
-    using Six = int (*)(void*, uint32_t, uint32_t, void*, void*, uint32_t*);
-    using Seven = int (*)(void*, uint32_t, uint32_t, void*, void*, uint32_t*, const char*);
+    using Six = int (*)(void*, std::uint32_t, std::uint32_t, void*, void*, std::uint32_t*);
+    using Seven = int (*)(void*, std::uint32_t, std::uint32_t, void*, void*, std::uint32_t*, const char*);
 
     void SetUp() override {
         EachLibrary::SetUp();
@@ -32,7 +32,7 @@ protected:
         return output.code == 0 ? output.text() : "error " + std::to_string(output.code);
     }
     std::optional<Host> host;
-    uint32_t context = 0;
+    std::uint32_t context = 0;
 };
 HR_EACH_LIBRARY(WasiNnArguments);
 
@@ -58,7 +58,7 @@ TEST_P(WasiNnArguments, SevenNeedTheVariableAndEndAtTheNulByte) {
               "seven");
     EXPECT_THAT(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., nullptr); }),
                 StartsWith("2+3=5"));
-    for (const uint32_t garbage : {0u, 3u, 0xffffffffu})
+    for (const std::uint32_t garbage : {0u, 3u, 0xffffffffu})
         EXPECT_EQ(answer([&](auto... rest) {
                       return library->raw_run_inference(host->ctx(), context, 0, rest..., seven_words,
                                                         garbage);
@@ -68,7 +68,7 @@ TEST_P(WasiNnArguments, SevenNeedTheVariableAndEndAtTheNulByte) {
 
 TEST_P(WasiNnArguments, EightCountTheOptions) {
     std::string options = std::string(seven_words) + "???";
-    const auto size = static_cast<uint32_t>(sizeof seven_words - 1);
+    const auto size = static_cast<std::uint32_t>(sizeof seven_words - 1);
     EXPECT_EQ(answer([&](auto... rest) {
                   return library->raw_run_inference(host->ctx(), context, 0, rest..., options.data(), size);
               }),

@@ -17,7 +17,7 @@ HR_EACH_LIBRARY(WasiNnCalls);
 
 TEST_P(WasiNnCalls, ComputeAnswersTheInput) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     ASSERT_EQ(library->compute(host.ctx(), context), 0);
     EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
@@ -26,7 +26,7 @@ TEST_P(WasiNnCalls, ComputeAnswersTheInput) {
 
 TEST_P(WasiNnCalls, OutputOneCountsTheTokens) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     EXPECT_THAT(host.ask(context, question, R"({"n_predict": 3})"), StartsWith("2+"));
     const std::string metadata = library->get_output(host.ctx(), context, 1).text();
     EXPECT_THAT(metadata, HasSubstr(R"("input_tokens":)"));
@@ -36,7 +36,7 @@ TEST_P(WasiNnCalls, OutputOneCountsTheTokens) {
 
 TEST_P(WasiNnCalls, InputOneHoldsTheParameters) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     ASSERT_EQ(library->set_input(host.ctx(), context, 1, R"({"grammar": "root ::= \"seven\""})"), 0);
     ASSERT_EQ(library->compute(host.ctx(), context), 0);
@@ -45,7 +45,7 @@ TEST_P(WasiNnCalls, InputOneHoldsTheParameters) {
 
 TEST_P(WasiNnCalls, RunInferenceIsInputComputeAndOutput) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     EXPECT_THAT(host.ask(context, question), StartsWith(answer));
     EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
     EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"seven\""})"), "seven");
@@ -53,16 +53,16 @@ TEST_P(WasiNnCalls, RunInferenceIsInputComputeAndOutput) {
 
 TEST_P(WasiNnCalls, OptionsThatAreNoJsonGiveTheDefaultsAndAWarning) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     EXPECT_THAT(host.ask(context, question, "{temp"), StartsWith(answer));
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("warnings":[{)"));
 }
 
 TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
     const Host host(*library);
-    const uint32_t graph = host.load();
+    const std::uint32_t graph = host.load();
     const std::string whole = host.ask(host.open(graph), question);
-    const uint32_t context = host.open(graph);
+    const std::uint32_t context = host.open(graph);
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     std::string joined;
     int code = 0, pieces = 0;
@@ -82,7 +82,7 @@ TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
 
 TEST_P(WasiNnCalls, OutputOneIsThePiecesMetadataThoughAnotherCallFailedBetweenThem) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_NE(library->compute(host.ctx(), context), 0) << "the answer is being read";
@@ -93,7 +93,7 @@ TEST_P(WasiNnCalls, OutputOneIsThePiecesMetadataThoughAnotherCallFailedBetweenTh
 
 TEST_P(WasiNnCalls, FiniSingleGivesUpTheRestAndTheContextGoesOn) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, "Tell me a story."), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_EQ(library->fini_single(host.ctx(), context), 0);
@@ -106,7 +106,7 @@ TEST_P(WasiNnCalls, ASessionRemembersAndAnotherDoesNot) {
     host.load();
     constexpr std::string_view remember = R"({"history": true, "n_predict": 8})";
     const auto tokens_read = [&](const char* session) {
-        const uint32_t context = host.open_session(session);
+        const std::uint32_t context = host.open_session(session);
         EXPECT_THAT(host.ask(context, question, remember), testing::Not(StartsWith("error")));
         const std::string metadata = library->get_output(host.ctx(), context, 1).text();
         EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
@@ -121,18 +121,19 @@ TEST_P(WasiNnCalls, ASessionRemembersAndAnotherDoesNot) {
 TEST_P(WasiNnCalls, AModelInMemoryAnswersUnderBothEncodings) {
     std::ifstream file(model_path(), std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    SizedBytes builder{reinterpret_cast<uint8_t*>(bytes.data()), static_cast<uint32_t>(bytes.size())};
+    SizedBytes builder{reinterpret_cast<std::uint8_t*>(bytes.data()),
+                       static_cast<std::uint32_t>(bytes.size())};
     struct {
         SizedBytes* buf;
-        uint32_t size;
+        std::uint32_t size;
     } builders{&builder, 1};
     const Host host(*library, model_config);
-    for (const uint32_t encoding : {5u, 6u}) {
-        uint32_t graph = 77;
+    for (const std::uint32_t encoding : {5u, 6u}) {
+        std::uint32_t graph = 77;
         ASSERT_EQ(library->load(host.ctx(), &builders, encoding, 0, &graph), 0);
         EXPECT_THAT(host.ask(host.open(graph), question), StartsWith(answer));
     }
-    uint32_t graph = 77;
+    std::uint32_t graph = 77;
     EXPECT_EQ(library->load(host.ctx(), &builders, 0, 0, &graph), 2) << "OpenVINO's encoding";
     builder.size /= 2;
     EXPECT_EQ(library->load(host.ctx(), &builders, 5, 0, &graph), 1) << "half a model";
@@ -141,7 +142,7 @@ TEST_P(WasiNnCalls, AModelInMemoryAnswersUnderBothEncodings) {
 
 TEST_P(WasiNnCalls, StatisticsCountWhatRan) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     host.ask(context, question);
     const std::string statistics = library->statistics(host.ctx());
     EXPECT_THAT(statistics, HasSubstr(R"("contexts":1)"));
@@ -150,8 +151,8 @@ TEST_P(WasiNnCalls, StatisticsCountWhatRan) {
 
 TEST_P(WasiNnCalls, UnloadEndsAGraphForNewRequests) {
     const Host host(*library);
-    const uint32_t graph = host.load();
-    const uint32_t context = host.open(graph);
+    const std::uint32_t graph = host.load();
+    const std::uint32_t context = host.open(graph);
     EXPECT_EQ(library->unload(host.ctx(), graph), 0);
     EXPECT_EQ(library->unload(host.ctx(), graph), library->numbers.not_found);
     EXPECT_EQ(host.ask(context, question), "error " + std::to_string(library->numbers.not_found));

@@ -43,7 +43,7 @@ private:
 class Host {
 public:
     explicit Host(const Library& library, std::string_view config = {}) : library_(library) {
-        EXPECT_EQ(library.init_backend_with_config(&ctx_, config.data(), uint32_t(config.size())), 0);
+        EXPECT_EQ(library.init_backend_with_config(&ctx_, config.data(), std::uint32_t(config.size())), 0);
     }
     ~Host() {
         if (ctx_) library_.deinit_backend(ctx_);
@@ -54,27 +54,27 @@ public:
     void* ctx() const { return ctx_; }
     void* release() { return std::exchange(ctx_, nullptr); }
 
-    int try_load(std::string_view name, std::string_view config, uint32_t* graph) const {
-        return library_.load_by_name_with_config(ctx_, name.data(), uint32_t(name.size()), config.data(),
-                                                 uint32_t(config.size()), graph);
+    int try_load(std::string_view name, std::string_view config, std::uint32_t* graph) const {
+        return library_.load_by_name_with_config(ctx_, name.data(), std::uint32_t(name.size()), config.data(),
+                                                 std::uint32_t(config.size()), graph);
     }
-    uint32_t load(std::string_view config = model_config) const {
-        uint32_t graph = 77;
+    std::uint32_t load(std::string_view config = model_config) const {
+        std::uint32_t graph = 77;
         EXPECT_EQ(try_load(model_path(), config, &graph), 0);
         return graph;
     }
-    uint32_t open(uint32_t graph) const {
-        uint32_t context = 0;
+    std::uint32_t open(std::uint32_t graph) const {
+        std::uint32_t context = 0;
         EXPECT_EQ(library_.init_execution_context(ctx_, graph, &context), 0);
         return context;
     }
-    uint32_t open_session(const char* name) const {
-        uint32_t context = 0;
+    std::uint32_t open_session(const char* name) const {
+        std::uint32_t context = 0;
         EXPECT_EQ(library_.init_execution_context_with_session_id(ctx_, name, &context), 0);
         return context;
     }
     /// The answer, or "error N".
-    std::string ask(uint32_t context, std::string_view prompt, std::string_view options = {}) const {
+    std::string ask(std::uint32_t context, std::string_view prompt, std::string_view options = {}) const {
         const Output output = library_.run_inference(ctx_, context, prompt, options);
         return output.code == 0 ? output.text() : "error " + std::to_string(output.code);
     }

@@ -94,7 +94,8 @@ public:
         for (int i = 0; i < options_.sessions; ++i) answer_alone(i);
         const auto start = std::chrono::steady_clock::now();
         for (int quarter = 0; quarter < 4; ++quarter) {
-            run_phase(static_cast<int>(int64_t{options_.requests} * (quarter + 1) / 4), options_.seconds / 4);
+            run_phase(static_cast<int>(std::int64_t{options_.requests} * (quarter + 1) / 4),
+                      options_.seconds / 4);
             report_.memory[static_cast<std::size_t>(quarter)] = settle();
         }
         report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -310,7 +310,7 @@ TEST_F(ContextTableTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
     const auto context = service->open(loaded.value());
     EXPECT_EQ(say(context.value(), "What is 2+3?"), "2+3=5");
     EXPECT_FALSE(service->load_bytes("GGUF", greedy).ok());
-    const size_t models = registry_statistics().models;
+    const std::size_t models = registry_statistics().models;
     auto other = ContextTable::create("");
     ASSERT_TRUE(other.value()->load(tiny_model(), greedy).ok());
     EXPECT_EQ(registry_statistics().models, models);

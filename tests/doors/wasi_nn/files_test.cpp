@@ -30,7 +30,7 @@ protected:
     fs::path root() const { return folder_.path() / "root"; }
     fs::path outside() const { return folder_.path() / "root-2" / "outside.gguf"; }
     int load(const Host& host, const std::string& name, std::string_view config = model_config) const {
-        uint32_t graph = 77;
+        std::uint32_t graph = 77;
         return host.try_load(name, config, &graph);
     }
     void expect_confined(const Host& host) const {
@@ -119,7 +119,7 @@ TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
 TEST_P(WasiNnFiles, RepliesTellWhatBothConfigurationsGotWrong) {
     const Environment config("HEADRACE_CONFIG", R"({"max_sesions": 5, "pressure_threshold": 7})");
     const Host host(*library, R"({"max_concurent": 3})");
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     host.ask(context, "What is 2+3?");
     EXPECT_THAT(
         library->get_output(host.ctx(), context, 1).text(),

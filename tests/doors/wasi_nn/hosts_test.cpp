@@ -49,7 +49,7 @@ protected:
             return metadata.contains("warnings") ? metadata["warnings"].dump() : "";
         }
     };
-    Answer ask(const Host& host, uint32_t context, std::string_view prompt,
+    Answer ask(const Host& host, std::uint32_t context, std::string_view prompt,
                std::string_view options = {}) const {
         const Output output = library->run_inference(host.ctx(), context, prompt, options);
         const std::string metadata = library->get_output(host.ctx(), context, 1).text();
@@ -167,7 +167,7 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenText) {
 
 TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
     const Host host(*library, quiet.dump());
-    const uint32_t context = host.open(host.load(""));
+    const std::uint32_t context = host.open(host.load(""));
     const json forbidden = {"e", "the", " a", "one", "s ", "."};
     for (int seed = 0; seed < 12; ++seed) {
         const json options = {{"forbidden_tokens", forbidden},
@@ -187,7 +187,7 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
 
 TEST_F(WasiNnHosts, NeverSeeAForbiddenTextInPieces) {
     const Host host(*library, quiet.dump());
-    const uint32_t context = host.open(host.load(R"({"forbidden_tokens": ["=5", "3="]})"));
+    const std::uint32_t context = host.open(host.load(R"({"forbidden_tokens": ["=5", "3="]})"));
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     std::string text;
     while (library->compute_single(host.ctx(), context) == 0)
@@ -197,7 +197,7 @@ TEST_F(WasiNnHosts, NeverSeeAForbiddenTextInPieces) {
 
 TEST_F(WasiNnHosts, GetAForbiddenTextOfAGrammarAsAnError) {
     const Host host(*library, quiet.dump());
-    const uint32_t context = host.open(host.load(""));
+    const std::uint32_t context = host.open(host.load(""));
     const json options = {{"grammar", "root ::= \"yes\""}, {"forbidden_tokens", {"es"}}};
     const Answer answer = ask(host, context, question, options.dump());
     EXPECT_EQ(answer.code, 1);
@@ -326,7 +326,8 @@ TEST_F(WasiNnHosts, HaveValuesThatCannotBeTakenLeftOut) {
     for (const char* config : {R"({"model_root": 7})", R"({"strict": true, "top_p": 7})",
                                R"({"strict": true, "n_predict": "many"})"}) {
         void* ctx = nullptr;
-        EXPECT_EQ(library->init_backend_with_config(&ctx, config, uint32_t(strlen(config))), 1) << config;
+        EXPECT_EQ(library->init_backend_with_config(&ctx, config, std::uint32_t(strlen(config))), 1)
+            << config;
     }
 }
 
@@ -355,15 +356,15 @@ TEST_F(WasiNnHosts, HaveTheirOwnEnvironmentReadStrictly) {
 TEST_F(WasiNnHosts, OfWamrStayStrict) {
     const Library other(Abi::llamacpp);
     const Host host(other, quiet.dump());
-    uint32_t graph = 0;
-    const uint32_t context = host.open(host.load(quiet.dump()));
+    std::uint32_t graph = 0;
+    const std::uint32_t context = host.open(host.load(quiet.dump()));
     for (const char* config :
          {R"({"grammar_triggers": {"enabled": true, "patterns": ["="]}})", R"({"temperature": 5.0})",
           R"({"top_p": 7})", R"({"n_predict": "many"})", R"({"grammar": "x", "json_schema": {}})"}) {
         EXPECT_EQ(host.try_load(model_path(), config, &graph), 1) << config;
         EXPECT_EQ(host.ask(context, question, config), "error 1") << config;
         void* ctx = nullptr;
-        EXPECT_EQ(other.init_backend_with_config(&ctx, config, uint32_t(strlen(config))), 1) << config;
+        EXPECT_EQ(other.init_backend_with_config(&ctx, config, std::uint32_t(strlen(config))), 1) << config;
     }
     EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1);
     EXPECT_EQ(host.ask(context, question, R"({"stop_patterns": ["a*"]})"), "error 1");

@@ -63,26 +63,28 @@ Library::Library(Abi which)
 
 Library::~Library() { dlclose(handle_); }
 
-int Library::set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) const {
+int Library::set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) const {
     return raw_set_input(ctx, context, index, Tensor(abi, bytes).get());
 }
 
-Output Library::get_output(void* ctx, uint32_t context, uint32_t index, uint32_t capacity) const {
+Output Library::get_output(void* ctx, std::uint32_t context, std::uint32_t index,
+                           std::uint32_t capacity) const {
     Buffer buffer(abi, capacity);
     return buffer.output(raw_get_output(ctx, context, index, buffer.get(), &buffer.size));
 }
 
-Output Library::get_output_single(void* ctx, uint32_t context, uint32_t index, uint32_t capacity) const {
+Output Library::get_output_single(void* ctx, std::uint32_t context, std::uint32_t index,
+                                  std::uint32_t capacity) const {
     Buffer buffer(abi, capacity);
     return buffer.output(raw_get_output_single(ctx, context, index, buffer.get(), &buffer.size));
 }
 
-Output Library::run_inference(void* ctx, uint32_t context, std::string_view prompt, std::string_view options,
-                              uint32_t capacity) const {
+Output Library::run_inference(void* ctx, std::uint32_t context, std::string_view prompt,
+                              std::string_view options, std::uint32_t capacity) const {
     Buffer buffer(abi, capacity);
     Tensor tensor(abi, prompt);
     return buffer.output(raw_run_inference(ctx, context, 0, tensor.get(), buffer.get(), &buffer.size,
-                                           options.data(), static_cast<uint32_t>(options.size())));
+                                           options.data(), static_cast<std::uint32_t>(options.size())));
 }
 
 std::string Library::statistics(void* ctx) const {
@@ -91,8 +93,11 @@ std::string Library::statistics(void* ctx) const {
 }
 
 Tensor::Tensor(Abi abi, std::string_view bytes)
-    : abi_(abi), bytes_(bytes), dimension_(static_cast<uint32_t>(bytes.size())), dimensions_{&dimension_, 1} {
-    auto* data = reinterpret_cast<uint8_t*>(bytes_.data());
+    : abi_(abi),
+      bytes_(bytes),
+      dimension_(static_cast<std::uint32_t>(bytes.size())),
+      dimensions_{&dimension_, 1} {
+    auto* data = reinterpret_cast<std::uint8_t*>(bytes_.data());
     plain_ = {&dimensions_, 1, data};
     sized_ = {&dimensions_, 3, {data, dimension_}};
 }
@@ -103,12 +108,12 @@ void* Tensor::without_data() {
     return get();
 }
 
-Buffer::Buffer(Abi abi, uint32_t capacity)
+Buffer::Buffer(Abi abi, std::uint32_t capacity)
     : size(abi == Abi::backend ? capacity : 0xdead),
       abi_(abi),
       capacity_(capacity),
       bytes_(capacity + 16, untouched),
-      sized_{reinterpret_cast<uint8_t*>(bytes_.data()), capacity} {}
+      sized_{reinterpret_cast<std::uint8_t*>(bytes_.data()), capacity} {}
 
 void* Buffer::without_data() {
     sized_.buf = nullptr;

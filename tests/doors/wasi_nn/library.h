@@ -11,21 +11,21 @@ namespace headrace::wasi_nn_test {
 enum class Abi { backend, llamacpp };
 
 struct Dimensions {
-    uint32_t* buf;
-    uint32_t size;
+    std::uint32_t* buf;
+    std::uint32_t size;
 };
 struct PlainTensor {  // HyperBEAM's
     Dimensions* dimensions;
-    int32_t type;
-    uint8_t* data;
+    std::int32_t type;
+    std::uint8_t* data;
 };
 struct SizedBytes {
-    uint8_t* buf;
-    uint32_t size;
+    std::uint8_t* buf;
+    std::uint32_t size;
 };
 struct SizedTensor {  // WAMR's
     Dimensions* dimensions;
-    uint8_t type;
+    std::uint8_t type;
     SizedBytes data;
 };
 static_assert(sizeof(PlainTensor) == 24 && sizeof(SizedTensor) == 32 && sizeof(SizedBytes) == 16);
@@ -38,7 +38,7 @@ struct Numbers {
 /// The answer of a call that fills a buffer. size: what the library wrote there.
 struct Output {
     int code;
-    uint32_t size;
+    std::uint32_t size;
     std::string bytes;  ///< the whole buffer, with what the library left alone in it
     std::string text() const { return bytes.substr(0, size); }
 };
@@ -60,34 +60,41 @@ private:
 
 public:
     int (*const init_backend)(void** ctx);
-    int (*const init_backend_with_config)(void** ctx, const char* config, uint32_t size);
+    int (*const init_backend_with_config)(void** ctx, const char* config, std::uint32_t size);
     int (*const deinit_backend)(void* ctx);
-    int (*const load)(void* ctx, void* builders, uint32_t encoding, uint32_t target, uint32_t* graph);
-    int (*const load_by_name)(void* ctx, const char* name, uint32_t size, uint32_t* graph);
-    int (*const load_by_name_with_config)(void* ctx, const char* name, uint32_t name_size, const char* config,
-                                          uint32_t config_size, uint32_t* graph);
-    int (*const unload)(void* ctx, uint32_t graph);
-    int (*const init_execution_context)(void* ctx, uint32_t graph, uint32_t* context);
-    int (*const init_execution_context_with_session_id)(void* ctx, const char* session, uint32_t* context);
-    int (*const close_execution_context)(void* ctx, uint32_t context);
-    int (*const raw_set_input)(void* ctx, uint32_t context, uint32_t index, void* tensor);
-    int (*const compute)(void* ctx, uint32_t context);
-    int (*const raw_get_output)(void* ctx, uint32_t context, uint32_t index, void* output, uint32_t* size);
-    int (*const compute_single)(void* ctx, uint32_t context);
-    int (*const raw_get_output_single)(void* ctx, uint32_t context, uint32_t index, void* output,
-                                       uint32_t* size);
-    int (*const fini_single)(void* ctx, uint32_t context);
-    int (*const cancel_inference)(void* ctx, uint32_t context);
-    int (*const raw_get_statistics)(void* ctx, void* output, uint32_t* size);
-    int (*const raw_run_inference)(void* ctx, uint32_t context, uint32_t index, void* tensor, void* output,
-                                   uint32_t* size, const char* options, uint32_t options_size);
+    int (*const load)(void* ctx, void* builders, std::uint32_t encoding, std::uint32_t target,
+                      std::uint32_t* graph);
+    int (*const load_by_name)(void* ctx, const char* name, std::uint32_t size, std::uint32_t* graph);
+    int (*const load_by_name_with_config)(void* ctx, const char* name, std::uint32_t name_size,
+                                          const char* config, std::uint32_t config_size,
+                                          std::uint32_t* graph);
+    int (*const unload)(void* ctx, std::uint32_t graph);
+    int (*const init_execution_context)(void* ctx, std::uint32_t graph, std::uint32_t* context);
+    int (*const init_execution_context_with_session_id)(void* ctx, const char* session,
+                                                        std::uint32_t* context);
+    int (*const close_execution_context)(void* ctx, std::uint32_t context);
+    int (*const raw_set_input)(void* ctx, std::uint32_t context, std::uint32_t index, void* tensor);
+    int (*const compute)(void* ctx, std::uint32_t context);
+    int (*const raw_get_output)(void* ctx, std::uint32_t context, std::uint32_t index, void* output,
+                                std::uint32_t* size);
+    int (*const compute_single)(void* ctx, std::uint32_t context);
+    int (*const raw_get_output_single)(void* ctx, std::uint32_t context, std::uint32_t index, void* output,
+                                       std::uint32_t* size);
+    int (*const fini_single)(void* ctx, std::uint32_t context);
+    int (*const cancel_inference)(void* ctx, std::uint32_t context);
+    int (*const raw_get_statistics)(void* ctx, void* output, std::uint32_t* size);
+    int (*const raw_run_inference)(void* ctx, std::uint32_t context, std::uint32_t index, void* tensor,
+                                   void* output, std::uint32_t* size, const char* options,
+                                   std::uint32_t options_size);
 
     /// The calls with tensors and outputs in this interface's layout.
-    int set_input(void* ctx, uint32_t context, uint32_t index, std::string_view bytes) const;
-    Output get_output(void* ctx, uint32_t context, uint32_t index, uint32_t capacity = 65536) const;
-    Output get_output_single(void* ctx, uint32_t context, uint32_t index, uint32_t capacity = 65536) const;
-    Output run_inference(void* ctx, uint32_t context, std::string_view prompt, std::string_view options = {},
-                         uint32_t capacity = 65536) const;
+    int set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) const;
+    Output get_output(void* ctx, std::uint32_t context, std::uint32_t index,
+                      std::uint32_t capacity = 65536) const;
+    Output get_output_single(void* ctx, std::uint32_t context, std::uint32_t index,
+                             std::uint32_t capacity = 65536) const;
+    Output run_inference(void* ctx, std::uint32_t context, std::string_view prompt,
+                         std::string_view options = {}, std::uint32_t capacity = 65536) const;
     std::string statistics(void* ctx) const;
 };
 
@@ -102,7 +109,7 @@ public:
 private:
     Abi abi_;
     std::string bytes_;
-    uint32_t dimension_;
+    std::uint32_t dimension_;
     Dimensions dimensions_;
     PlainTensor plain_;
     SizedTensor sized_;
@@ -111,15 +118,15 @@ private:
 /// An output buffer as each interface passes it: a pointer with *size as the capacity, or a structure.
 class Buffer {
 public:
-    Buffer(Abi abi, uint32_t capacity);
+    Buffer(Abi abi, std::uint32_t capacity);
     void* get() { return abi_ == Abi::backend ? static_cast<void*>(bytes_.data()) : &sized_; }
     void* without_data();
-    uint32_t size;  ///< of the call's last argument
+    std::uint32_t size;  ///< of the call's last argument
     Output output(int code) const;
 
 private:
     Abi abi_;
-    uint32_t capacity_;
+    std::uint32_t capacity_;
     std::string bytes_;
     SizedBytes sized_;
 };

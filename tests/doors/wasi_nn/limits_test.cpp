@@ -22,7 +22,7 @@ constexpr std::string_view endless = R"({"ignore_eos": true, "n_predict": -1})";
 
 std::string context_tokens(const Library& library, void* ctx) {
     const std::string statistics = library.statistics(ctx), key = R"("context_tokens":)";
-    const size_t start = statistics.find(key) + key.size();
+    const std::size_t start = statistics.find(key) + key.size();
     return statistics.substr(start, statistics.find_first_not_of("0123456789", start) - start);
 }
 
@@ -31,19 +31,19 @@ TEST_P(WasiNnLimits, ModelsAreReplacedUnderConcurrentRequestsAndNoneFails) {
     constexpr std::string_view configs[] = {
         R"({"replace": "true", "n_threads": 1, "temperature": 0, "n_ctx": 1024})",
         R"({"replace": "true", "n_threads": 1, "temperature": 0, "n_ctx": 512})"};
-    const uint32_t graph = host.load(configs[0]);
+    const std::uint32_t graph = host.load(configs[0]);
     std::atomic<bool> stop{false};
     std::atomic<int> answers{0};
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i)
         threads.emplace_back([&] {
-            const uint32_t context = host.open(graph);
+            const std::uint32_t context = host.open(graph);
             while (!stop) {
                 EXPECT_THAT(host.ask(context, question, R"({"history": false})"), StartsWith(answer));
                 ++answers;
             }
         });
-    uint32_t same = 77;
+    std::uint32_t same = 77;
     for (int swap = 1; swap <= 4; ++swap) {
         for (const int before = answers; answers < before + 3 && !HasFailure();)
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -70,9 +70,9 @@ TEST_P(WasiNnLimits, ASecondLoadReplacesOrAddsAsTheInterfaceSays) {
 
 TEST_P(WasiNnLimits, TheThirdAnonymousContextOfTwoIsRefused) {
     const Host host(*library, R"({"max_concurrent": 2})");
-    const uint32_t graph = host.load(), first = host.open(graph);
+    const std::uint32_t graph = host.load(), first = host.open(graph);
     host.open(graph);
-    uint32_t third = 0;
+    std::uint32_t third = 0;
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 4);
     EXPECT_EQ(library->close_execution_context(host.ctx(), first), 0);
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 0);
@@ -81,7 +81,7 @@ TEST_P(WasiNnLimits, TheThirdAnonymousContextOfTwoIsRefused) {
 TEST_P(WasiNnLimits, ContextsOfUnloadedGraphsGiveWayToNewOnesAsGuestsCannotCloseThem) {
     const Host host(*library, R"({"max_concurrent": 2})");
     for (int round = 0; round < 5; ++round) {
-        const uint32_t graph = host.load(), context = host.open(graph);
+        const std::uint32_t graph = host.load(), context = host.open(graph);
         EXPECT_THAT(host.ask(context, question), StartsWith(answer));
         EXPECT_EQ(library->unload(host.ctx(), graph), 0);
         EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "not yet";
@@ -91,20 +91,20 @@ TEST_P(WasiNnLimits, ContextsOfUnloadedGraphsGiveWayToNewOnesAsGuestsCannotClose
 
 TEST_P(WasiNnLimits, AModelsConfigurationLimitsContextsToo) {
     const Host host(*library);
-    const uint32_t graph = host.load(R"({"n_threads": 1, "max_concurrent": 2})");
+    const std::uint32_t graph = host.load(R"({"n_threads": 1, "max_concurrent": 2})");
     host.open(graph);
     host.open(graph);
-    uint32_t third = 0;
+    std::uint32_t third = 0;
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &third), 4);
 }
 
 TEST_P(WasiNnLimits, AFullSetOfRunningSessionsRefusesAnother) {
     const Host host(*library, R"({"max_sessions": 1})");
     host.load();
-    const uint32_t running = host.open_session("anna");
+    const std::uint32_t running = host.open_session("anna");
     ASSERT_EQ(library->set_input(host.ctx(), running, 0, "Tell me a story."), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), running), 0);
-    uint32_t context = 0;
+    std::uint32_t context = 0;
     EXPECT_EQ(library->init_execution_context_with_session_id(host.ctx(), "berta", &context), 4);
     ASSERT_EQ(library->fini_single(host.ctx(), running), 0);
     EXPECT_EQ(library->init_execution_context_with_session_id(host.ctx(), "berta", &context), 0)
@@ -114,7 +114,7 @@ TEST_P(WasiNnLimits, AFullSetOfRunningSessionsRefusesAnother) {
 
 /// Runs a request without an end in another thread, and does something once it generates.
 template <class Act>
-int end_of_endless_request(const Library& library, const Host& host, uint32_t context, Act act) {
+int end_of_endless_request(const Library& library, const Host& host, std::uint32_t context, Act act) {
     std::atomic<int> code{-1};
     std::thread request(
         [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless).code; });
@@ -131,7 +131,7 @@ constexpr std::string_view shifting = R"({"n_threads": 1, "n_ctx": 512, "context
 
 TEST_P(WasiNnLimits, AnotherThreadCancelsARequest) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(shifting));
     const int code = end_of_endless_request(
         *library, host, context, [&] { EXPECT_EQ(library->cancel_inference(host.ctx(), context), 0); });
     EXPECT_EQ(code, library->numbers.cancelled);
@@ -141,7 +141,7 @@ TEST_P(WasiNnLimits, AnotherThreadCancelsARequest) {
 
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(shifting));
     const int code = end_of_endless_request(*library, host, context, [&] {
         EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
     });
@@ -150,7 +150,7 @@ TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
 
 TEST_P(WasiNnLimits, ClosingTheBackendEndsItsRequests) {
     Host host(*library);
-    const uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(shifting));
     void* ctx = host.ctx();
     const int code =
         end_of_endless_request(*library, host, context, [&] { EXPECT_EQ(library->deinit_backend(ctx), 0); });

@@ -19,19 +19,19 @@ using testing::StartsWith;
 class WasiNnMisuse : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnMisuse);
 
-constexpr uint32_t nowhere = 4711;
+constexpr std::uint32_t nowhere = 4711;
 
 TEST_P(WasiNnMisuse, NullPointersAreInvalidArguments) {
     const Host host(*library);
-    const uint32_t graph = host.load(), context = host.open(graph);
+    const std::uint32_t graph = host.load(), context = host.open(graph);
     void* ctx = host.ctx();
     const std::string path = model_path();
-    const auto size = static_cast<uint32_t>(path.size());
-    uint32_t number = 0;
+    const auto size = static_cast<std::uint32_t>(path.size());
+    std::uint32_t number = 0;
     SizedBytes part{nullptr, 10};
     struct {
         SizedBytes* buf;
-        uint32_t size;
+        std::uint32_t size;
     } no_parts{nullptr, 1}, no_bytes{&part, 1};
     Tensor tensor(GetParam(), "Hello"), no_data(GetParam(), "Hello");
     Buffer buffer(GetParam(), 100), no_buffer(GetParam(), 100);
@@ -59,7 +59,7 @@ TEST_P(WasiNnMisuse, NullPointersAreInvalidArguments) {
     EXPECT_EQ(library->init_execution_context_with_session_id(ctx, "anna", nullptr), 1);
     EXPECT_EQ(library->raw_set_input(ctx, context, 0, nullptr), 1);
     EXPECT_EQ(library->raw_set_input(ctx, context, 0, no_data.without_data()), 1);
-    for (const uint32_t index : {0u, 1u}) {
+    for (const std::uint32_t index : {0u, 1u}) {
         EXPECT_EQ(library->raw_get_output(ctx, context, index, nullptr, &number), 1);
         EXPECT_EQ(library->raw_get_output(ctx, context, index, nothing, &number), 1);
         EXPECT_EQ(library->raw_get_output(ctx, context, index, buffer.get(), nullptr), 1);
@@ -68,7 +68,7 @@ TEST_P(WasiNnMisuse, NullPointersAreInvalidArguments) {
     }
     EXPECT_EQ(library->raw_get_statistics(ctx, nullptr, &number), 1);
     EXPECT_EQ(library->raw_get_statistics(ctx, buffer.get(), nullptr), 1);
-    const auto run = [&](void* input, void* output, uint32_t* written) {
+    const auto run = [&](void* input, void* output, std::uint32_t* written) {
         return library->raw_run_inference(ctx, context, 0, input, output, written, nullptr, 0);
     };
     EXPECT_EQ(run(nullptr, buffer.get(), &buffer.size), 1);
@@ -78,14 +78,15 @@ TEST_P(WasiNnMisuse, NullPointersAreInvalidArguments) {
 }
 
 /// Every call on a backend's handle, with arguments that are right otherwise.
-std::vector<std::pair<std::string, std::function<int(void*)>>> calls(const Library& library, uint32_t graph,
-                                                                     uint32_t context) {
-    const auto number = std::make_shared<uint32_t>(0);
+std::vector<std::pair<std::string, std::function<int(void*)>>> calls(const Library& library,
+                                                                     std::uint32_t graph,
+                                                                     std::uint32_t context) {
+    const auto number = std::make_shared<std::uint32_t>(0);
     return {
         {"load_by_name",
          [=, &library](void* ctx) {
              const std::string path = model_path();
-             return library.load_by_name(ctx, path.data(), uint32_t(path.size()), number.get());
+             return library.load_by_name(ctx, path.data(), std::uint32_t(path.size()), number.get());
          }},
         {"unload", [=, &library](void* ctx) { return library.unload(ctx, graph); }},
         {"init_execution_context",
@@ -144,7 +145,7 @@ TEST_P(WasiNnMisuse, NothingCanBeOpenedBeforeALoad) {
 
 TEST_P(WasiNnMisuse, AContextWithoutInputHasNoAnswer) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     EXPECT_EQ(library->get_output(host.ctx(), context, 0).code, 1);
     EXPECT_EQ(library->get_output(host.ctx(), context, 1).code, 1) << "no call has failed yet";
     EXPECT_EQ(library->compute_single(host.ctx(), context), 1);
@@ -167,10 +168,10 @@ TEST_P(WasiNnMisuse, AContextWithoutInputHasNoAnswer) {
 TEST_P(WasiNnMisuse, AnyOrderOfCallsLeavesTheBackendUsable) {
     // Each call follows each other one; contexts and graphs are closed and unloaded on the way.
     const Host host(*library, R"({"n_threads": 1, "n_ctx": 512, "n_predict": 2, "log_level": "none"})");
-    const size_t count = calls(*library, 0, 0).size();
-    for (size_t first = 0; first < count; ++first) {
-        for (size_t second = 0; second < count; ++second) {
-            const uint32_t graph = host.load(R"({"replace": "false"})"), context = host.open(graph);
+    const std::size_t count = calls(*library, 0, 0).size();
+    for (std::size_t first = 0; first < count; ++first) {
+        for (std::size_t second = 0; second < count; ++second) {
+            const std::uint32_t graph = host.load(R"({"replace": "false"})"), context = host.open(graph);
             const auto list = calls(*library, graph, context);
             list[first].second(host.ctx());
             const int code = list[second].second(host.ctx());
@@ -188,7 +189,7 @@ TEST_P(WasiNnMisuse, AnyOrderOfCallsLeavesTheBackendUsable) {
 
 TEST_P(WasiNnMisuse, AWholeAnswerWaitsForNoPieces) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, "Tell me a story."), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_EQ(library->compute(host.ctx(), context), library->numbers.busy);
@@ -197,7 +198,7 @@ TEST_P(WasiNnMisuse, AWholeAnswerWaitsForNoPieces) {
 
 TEST_P(WasiNnMisuse, FailedRequestsSayWhyAtOutputOne) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load(R"({"n_threads": 1, "n_ctx": 256})"));
+    const std::uint32_t context = host.open(host.load(R"({"n_threads": 1, "n_ctx": 256})"));
     EXPECT_EQ(host.ask(context, "Hello", R"({"grammar": "root ::= ("})"), "error 1");
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
                 StartsWith(R"({"error":{"code":"invalid_argument","message":)"));
@@ -212,7 +213,7 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
     const Host host(*library, R"({"max_concurrent": 1})");
     const auto reason = [&] { return library->get_output(host.ctx(), 0, 1).text(); };
     EXPECT_EQ(library->get_output(host.ctx(), 0, 1).code, library->numbers.not_found) << "nothing has failed";
-    uint32_t graph = 0, context = 0;
+    std::uint32_t graph = 0, context = 0;
     EXPECT_EQ(host.try_load("/nowhere.gguf", "", &graph), 103);
     EXPECT_THAT(reason(),
                 AllOf(StartsWith(R"({"error":{"code":"not_found","message":)"), HasSubstr("/nowhere.gguf")));
@@ -225,10 +226,10 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
     EXPECT_EQ(library->load_by_name(host.ctx(), "", 0, &graph), 1);
     EXPECT_THAT(reason(), HasSubstr("name is NULL or empty"));
     std::string bytes = "GGUF and nothing else";
-    SizedBytes part{reinterpret_cast<uint8_t*>(bytes.data()), static_cast<uint32_t>(bytes.size())};
+    SizedBytes part{reinterpret_cast<std::uint8_t*>(bytes.data()), static_cast<std::uint32_t>(bytes.size())};
     struct {
         SizedBytes* buf;
-        uint32_t size;
+        std::uint32_t size;
     } model{&part, 1}, parts{&part, 2};
     EXPECT_EQ(library->load(host.ctx(), &model, 1, 0, &graph), 2);
     EXPECT_THAT(reason(), HasSubstr("encoding 1 is not GGML"));
@@ -255,7 +256,7 @@ TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
         const Host host(*library,
                         R"({"log_format": "json", "log_level": "warn", "log_file": ")" + file + R"("})");
         host.load();
-        const uint32_t context = host.open_session("ada");
+        const std::uint32_t context = host.open_session("ada");
         host.ask(context, "Hello", R"({"min_p": 4})");
         host.ask(context, "Hello", R"({"grammar": "root ::= ("})");
         EXPECT_EQ(library->set_input(host.ctx(), context, 2, "?"), 1);
@@ -275,7 +276,7 @@ TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
 
 TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {
     const Host host(*library, model_config);
-    uint32_t graph = 77;
+    std::uint32_t graph = 77;
     EXPECT_EQ(host.try_load("/nowhere.gguf", "", &graph), 103);
     EXPECT_EQ(host.try_load(checkout_path("README.md"), "", &graph), 1);
     EXPECT_EQ(host.try_load(checkout_path(), "", &graph), 103) << "a folder is no file";

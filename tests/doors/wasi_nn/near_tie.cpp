@@ -15,10 +15,10 @@ constexpr int all_tokens = 1 << 20;
 
 /// llama.cpp draws one number for each token: the token is the one in whose part of the cumulative
 /// distribution it falls.
-double draw(uint32_t seed, size_t position) {
+double draw(std::uint32_t seed, std::size_t position) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> uniform(0, 1);
-    for (size_t i = 0; i < position; ++i) uniform(random);
+    for (std::size_t i = 0; i < position; ++i) uniform(random);
     return uniform(random);
 }
 
@@ -30,15 +30,15 @@ float probability_of(std::span<const TokenProbability> row, llama_token token) {
 
 /// How far the number drawn lies outside a token's part of the distribution at a temperature. Tokens that are
 /// almost as likely may be sorted before or behind it.
-double shift_to(std::span<const TokenProbability> row, llama_token token, double temperature, size_t top_k,
-                double drawn) {
+double shift_to(std::span<const TokenProbability> row, llama_token token, double temperature,
+                std::size_t top_k, double drawn) {
     std::vector<double> weights;
     for (const TokenProbability& entry : row.first(std::min(row.size(), top_k)))
         weights.push_back(std::pow(static_cast<double>(entry.probability), 1 / temperature));
     const float own = probability_of(row, token);
     if (own <= 0) return 1;
     double sum = 0, before = 0, beside = 0;
-    for (size_t i = 0; i < weights.size(); ++i) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
         sum += weights[i];
         if (row[i].probability * least_ratio > own)
             before += weights[i];
@@ -48,7 +48,7 @@ double shift_to(std::span<const TokenProbability> row, llama_token token, double
     return std::max({before / sum - drawn, drawn - (before + beside) / sum, 0.0});
 }
 
-std::vector<TokenProbability> row_of(const std::string& metadata, size_t position) {
+std::vector<TokenProbability> row_of(const std::string& metadata, std::size_t position) {
     std::vector<TokenProbability> row;
     const json parsed = json::parse(metadata);
     for (const json& entry : parsed.at("probabilities").at(position))
@@ -59,7 +59,7 @@ std::vector<TokenProbability> row_of(const std::string& metadata, size_t positio
 }  // namespace
 
 std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row, llama_token observed,
-                                           llama_token reference, size_t position,
+                                           llama_token reference, std::size_t position,
                                            const std::string& parameters) {
     const float there = probability_of(row, observed), expected = probability_of(row, reference);
     // A token that is clearly likelier was not chosen alone either: a grammar forbids it.
@@ -78,16 +78,16 @@ std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row
 }
 
 std::optional<std::string> why_wrong(ContextTable& service, GraphId graph, std::span<const Turn> turns,
-                                     size_t turn, const Tokens& observed) {
+                                     std::size_t turn, const Tokens& observed) {
     const Tokens& reference = turns[turn].tokens;
     const auto [there, expected] =
         std::mismatch(observed.begin(), observed.end(), reference.begin(), reference.end());
     if (there == observed.end() || expected == reference.end()) return "its tokens begin as the reference's";
-    const auto position = static_cast<size_t>(there - observed.begin());
+    const auto position = static_cast<std::size_t>(there - observed.begin());
     const auto context = service.open(graph);
     if (!context.ok()) return context.error().message;
     Result<Answer> reply = Answer{};
-    for (size_t i = 0; i <= turn && reply.ok(); ++i)
+    for (std::size_t i = 0; i <= turn && reply.ok(); ++i)
         reply = service.infer(
             context.value(), turns[i].text,
             fmt::format(R"({{{}, "cache_prompt": false, "return_tokens": true, "n_probs": {}}})",

@@ -22,13 +22,13 @@ constexpr double most_shift = 0.05;
 /// row: the model's probabilities there, falling. parameters: the request's, of which "temp", "top_k" and
 /// "seed" decide.
 std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row, llama_token observed,
-                                           llama_token reference, size_t position,
+                                           llama_token reference, std::size_t position,
                                            const std::string& parameters);
 
 /// Asks the conversation up to the turn again, with nothing beside it, and looks at the first token that
 /// differs.
 std::optional<std::string> why_wrong(ContextTable& service, GraphId graph, std::span<const Turn> turns,
-                                     size_t turn, const Tokens& observed);
+                                     std::size_t turn, const Tokens& observed);
 
 /// The tokens of a reply to a request with "return_tokens".
 Tokens tokens_of(const std::string& metadata);

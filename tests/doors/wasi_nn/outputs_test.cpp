@@ -13,15 +13,15 @@ const std::string answer = "äöü€😀";  // 2, 2, 2, 3 and 4 bytes
 constexpr std::string_view grammar = R"({"grammar": "root ::= \"äöü€😀\""})";
 
 /// The bytes of the answer's characters that fit into a size.
-uint32_t whole_characters(uint32_t size) {
-    for (const uint32_t end : {13u, 9u, 6u, 4u, 2u})
+std::uint32_t whole_characters(std::uint32_t size) {
+    for (const std::uint32_t end : {13u, 9u, 6u, 4u, 2u})
         if (size >= end) return end;
     return 0;
 }
 
-void expect_fitting(const Library& library, const Output& output, uint32_t capacity) {
+void expect_fitting(const Library& library, const Output& output, std::uint32_t capacity) {
     SCOPED_TRACE("a buffer of " + std::to_string(capacity));
-    const uint32_t fitting = whole_characters(capacity);
+    const std::uint32_t fitting = whole_characters(capacity);
     const bool cut_is_fine = library.abi == Abi::backend && fitting > 0;
     if (fitting == answer.size() || cut_is_fine) {
         EXPECT_EQ(output.code, 0);
@@ -35,9 +35,9 @@ void expect_fitting(const Library& library, const Output& output, uint32_t capac
 
 TEST_P(WasiNnOutputs, HoldWholeCharactersInBuffersOfEverySize) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     ASSERT_EQ(host.ask(context, "Say it.", grammar), answer);
-    for (uint32_t capacity = 0; capacity <= answer.size() + 3; ++capacity) {
+    for (std::uint32_t capacity = 0; capacity <= answer.size() + 3; ++capacity) {
         expect_fitting(*library, library->get_output(host.ctx(), context, 0, capacity), capacity);
         expect_fitting(*library, library->run_inference(host.ctx(), context, "Say it.", grammar, capacity),
                        capacity);
@@ -46,13 +46,13 @@ TEST_P(WasiNnOutputs, HoldWholeCharactersInBuffersOfEverySize) {
 
 TEST_P(WasiNnOutputs, PiecesAreWholeCharactersInBuffersOfEverySize) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     library->set_input(host.ctx(), context, 0, "Say it.");
     library->set_input(host.ctx(), context, 1, grammar);
     std::string joined;
     while (library->compute_single(host.ctx(), context) == 0) {
         const std::string piece = library->get_output_single(host.ctx(), context, 0).text();
-        for (uint32_t capacity = 0; capacity < piece.size(); ++capacity) {
+        for (std::uint32_t capacity = 0; capacity < piece.size(); ++capacity) {
             const Output output = library->get_output_single(host.ctx(), context, 0, capacity);
             if (output.code == 0)
                 EXPECT_EQ(whole_characters(joined.size() + output.size), joined.size() + output.size);
@@ -60,14 +60,14 @@ TEST_P(WasiNnOutputs, PiecesAreWholeCharactersInBuffersOfEverySize) {
                 EXPECT_EQ(output.code, library->numbers.too_large);
         }
         joined += piece;
-        EXPECT_EQ(whole_characters(uint32_t(joined.size())), joined.size()) << joined;
+        EXPECT_EQ(whole_characters(std::uint32_t(joined.size())), joined.size()) << joined;
     }
     EXPECT_EQ(joined, answer);
 }
 
 TEST_P(WasiNnOutputs, MetadataNeedsTheSizeThatTheErrorNames) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     host.ask(context, "Hello");
     const Output none = library->get_output(host.ctx(), context, 1, 0);
     EXPECT_EQ(none.code, library->numbers.too_large);
@@ -82,11 +82,11 @@ TEST_P(WasiNnOutputs, MetadataNeedsTheSizeThatTheErrorNames) {
 TEST_P(WasiNnOutputs, ATextWithoutDimensionsEndsAtItsNulByte) {
     if (GetParam() != Abi::backend) GTEST_SKIP() << "tensors of this interface carry their size";
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     std::string prompt = "What is 2+3?";
     const std::string expected = host.ask(context, prompt, R"({"history": false})");
-    auto* data = reinterpret_cast<uint8_t*>(prompt.data());
-    uint32_t one = 1, right = uint32_t(prompt.size()), beyond = right + 1;
+    auto* data = reinterpret_cast<std::uint8_t*>(prompt.data());
+    std::uint32_t one = 1, right = std::uint32_t(prompt.size()), beyond = right + 1;
     Dimensions scalar{&one, 1}, empty{nullptr, 0}, counted{&right, 1}, with_nul{&beyond, 1};
     for (Dimensions* dimensions : {static_cast<Dimensions*>(nullptr), &empty, &scalar, &counted, &with_nul}) {
         PlainTensor tensor{dimensions, 0, data};

@@ -18,7 +18,7 @@ HR_EACH_LIBRARY(WasiNnSharing);
 
 TEST_P(WasiNnSharing, TwoBackendsShareOneModel) {
     const Host first(*library);
-    const uint32_t graph = first.load();
+    const std::uint32_t graph = first.load();
     {
         const Host second(*library);
         EXPECT_THAT(second.ask(second.open(second.load()), question), StartsWith(answer));
@@ -31,7 +31,7 @@ TEST_P(WasiNnSharing, TwoBackendsShareOneModel) {
 
 TEST_P(WasiNnSharing, ContextsOfOneBackendAreNoneOfAnother) {
     const Host first(*library), second(*library);
-    const uint32_t context = first.open(first.load());
+    const std::uint32_t context = first.open(first.load());
     second.load();
     EXPECT_EQ(second.ask(context, question), "error " + std::to_string(library->numbers.not_found));
 }
@@ -59,7 +59,7 @@ TEST_P(WasiNnSharing, ALibraryCanBeClosedWhileItsBackendLives) {
 TEST_P(WasiNnSharing, BothLibrariesServeOneProcessAndShareTheModel) {
     const Library other(GetParam() == Abi::backend ? Abi::llamacpp : Abi::backend);
     const Host here(*library), there(other);
-    const uint32_t context = here.open(here.load()), across = there.open(there.load());
+    const std::uint32_t context = here.open(here.load()), across = there.open(there.load());
     EXPECT_THAT(here.ask(context, question), StartsWith(answer));
     EXPECT_THAT(there.ask(across, question), StartsWith(answer));
     EXPECT_THAT(other.statistics(there.ctx()), HasSubstr(R"("models":1)"));
@@ -67,11 +67,11 @@ TEST_P(WasiNnSharing, BothLibrariesServeOneProcessAndShareTheModel) {
 
 TEST_P(WasiNnSharing, ConcurrentThreadsGetTheirOwnAnswers) {
     const Host host(*library);
-    const uint32_t graph = host.load();
+    const std::uint32_t graph = host.load();
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&, i] {
-            const uint32_t context = host.open(graph);
+            const std::uint32_t context = host.open(graph);
             const std::string word = "word" + std::to_string(i);
             for (int round = 0; round < 3; ++round)
                 EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \")" + word + R"(\""})"),
@@ -82,7 +82,7 @@ TEST_P(WasiNnSharing, ConcurrentThreadsGetTheirOwnAnswers) {
 
 TEST_P(WasiNnSharing, RunInferenceAnswersItsOwnPromptWhateverOtherThreadsSet) {
     const Host host(*library);
-    const uint32_t context = host.open(host.load());
+    const std::uint32_t context = host.open(host.load());
     std::atomic<bool> stop{false};
     std::thread other([&] {
         while (!stop) EXPECT_EQ(library->set_input(host.ctx(), context, 0, "What is 4+4?"), 0);

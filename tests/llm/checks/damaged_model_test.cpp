@@ -19,7 +19,7 @@ void write_model_of_nans(const std::string& path) {
     std::filesystem::copy_file(tiny_model(), path);
     const std::unique_ptr<gguf_context, decltype(&gguf_free)> gguf(
         gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}), &gguf_free);
-    const int64_t norm = gguf_find_tensor(gguf.get(), "output_norm.weight");
+    const std::int64_t norm = gguf_find_tensor(gguf.get(), "output_norm.weight");
     const std::vector<float> nans(gguf_get_tensor_size(gguf.get(), norm) / sizeof(float),
                                   std::numeric_limits<float>::quiet_NaN());
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 /// A file in memory: a header, and zeros for the tensors.
 class ImageFile {
 public:
-    explicit ImageFile(const std::string& header, uint64_t data = 0)
+    explicit ImageFile(const std::string& header, std::uint64_t data = 0)
         : file_(memfd_create("image", MFD_CLOEXEC)) {
         EXPECT_EQ(write(file_, header.data(), header.size()), static_cast<ssize_t>(header.size()));
         if (data) {
@@ -56,12 +56,12 @@ std::string message_of(GgufImage image, bool placed = true) {
 }
 
 template <class T>
-void set(GgufImage& image, const std::string& name, uint32_t type, T value) {
+void set(GgufImage& image, const std::string& name, std::uint32_t type, T value) {
     std::erase_if(image.keys, [&](const GgufImage::Key& key) { return key.name == name; });
     GgufImage::Key& key = image.keys.emplace_back(GgufImage::Key{name, type, std::string(sizeof(T), '\0')});
     std::memcpy(key.value.data(), &value, sizeof(T));
 }
-void set(GgufImage& image, const std::string& name, uint32_t value) {
+void set(GgufImage& image, const std::string& name, std::uint32_t value) {
     set(image, name, GGUF_TYPE_UINT32, value);
 }
 
@@ -80,7 +80,7 @@ TEST(ModelFile, RefusesWhatIsNoGguf) {
 
 TEST(ModelFile, RefusesAHeaderThatEndsAtAnyOfItsBytes) {
     const std::string header = fuzz::small_bert().header();
-    for (size_t size = 0; size < header.size(); ++size)
+    for (std::size_t size = 0; size < header.size(); ++size)
         ASSERT_FALSE(inspect_model_file(ImageFile(header.substr(0, size)).path()).ok()) << size;
 }
 
@@ -96,7 +96,7 @@ TEST(ModelFile, RefusesTensorsThatTheFileDoesNotHold) {
 TEST(ModelFile, RefusesSizesThatLlamaCppAssertsOrDividesBy) {
     const struct {
         const char* key;
-        uint32_t value;
+        std::uint32_t value;
         const char* says;
     } cases[] = {
         {"llama.block_count", 0, "1 to 512"},

@@ -17,7 +17,7 @@ protected:
                       static_cast<int>(llama_n_ctx_seq(context->get())), counters);
     }
     /// A stream with a sequence of its own.
-    std::unique_ptr<Stream> placed(size_t size, llama_token token) {
+    std::unique_ptr<Stream> placed(std::size_t size, llama_token token) {
         auto made = stream({.prompt = prompt(size, token), .settings = endless_request(settings.request)});
         made->sequence = sequences->acquire(made->tokens, false).value().id;
         return made;

@@ -44,7 +44,7 @@ TEST(Drafts, PauseWhenTheModelSeldomAgreesAndTryAgainLater) {
     const Tokens history{1, 2, 3, 4, 5, 6, 1, 2};
     int proposed = 0;
     for (int i = 0; i < 100; ++i) {
-        const size_t size = drafts.propose(history, 8).size();
+        const std::size_t size = drafts.propose(history, 8).size();
         if (size) ++proposed;
         drafts.judge(static_cast<int>(size), 0);
     }

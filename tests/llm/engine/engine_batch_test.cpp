@@ -36,7 +36,7 @@ TEST(Engine, ReadsALongPromptInPiecesBesideAStreamThatDecodes) {
     const Tokens turn = reading.prompt;
     while (reading.prompt.size() < 1500)
         reading.prompt.insert(reading.prompt.end(), turn.begin(), turn.end());
-    const uint64_t before = engine->statistics().steps;
+    const std::uint64_t before = engine->statistics().steps;
     ASSERT_TRUE(ask(*engine, std::move(reading))->next().ok());
     EXPECT_GT(engine->statistics().steps - before, 8u);
     running->cancel();

@@ -12,14 +12,14 @@ using namespace std::chrono_literals;
 
 /// Remembered sequences while a stream generates on and on, once `enough` is true of them or time is over.
 template <class Enough>
-size_t remembered_beside_an_endless_stream(const Settings& settings, Enough enough) {
+std::size_t remembered_beside_an_endless_stream(const Settings& settings, Enough enough) {
     const auto engine = tiny_engine(settings);
     RequestSettings endless = endless_request(settings.request);
     endless.cache_prompt = false;
     const auto running = ask(*engine, question(*engine, "Tell me a story.", endless));
     ask(*engine, question(*engine, "What is 2+3?"))->wait();
     const auto until = Clock::now() + 5s;
-    size_t remembered = engine->statistics().remembered_sequences;
+    std::size_t remembered = engine->statistics().remembered_sequences;
     while (!enough(remembered) && Clock::now() < until) {
         std::this_thread::sleep_for(10ms);
         remembered = engine->statistics().remembered_sequences;
@@ -40,21 +40,21 @@ Settings roomy_settings() {
 TEST(EngineHousekeeping, ForgetsPromptsAfterTheirTimeWhileOthersRun) {
     Settings settings = roomy_settings();
     settings.cache.retention_ms = 50;
-    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](std::size_t n) { return n == 0; }), 0u);
 }
 
 TEST(EngineHousekeeping, GivesMemoryBackUnderPressureWhileOthersRun) {
     Settings settings = roomy_settings();
     settings.cache.retention_ms = 0;
     settings.cache.pressure_threshold = 1e-6;  // every machine uses that much
-    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n == 0; }), 0u);
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](std::size_t n) { return n == 0; }), 0u);
 }
 
 TEST(EngineHousekeeping, KeepsPromptsThatNothingAsksFor) {
     Settings settings = roomy_settings();
     settings.cache.retention_ms = 0;
     settings.cache.pressure_threshold = 1;
-    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](size_t n) { return n > 0; }), 1u);
+    EXPECT_EQ(remembered_beside_an_endless_stream(settings, [](std::size_t n) { return n > 0; }), 1u);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST(Engine, FinishesAllStreamsOfAContextThatIsTooShortForThem) {
             ask(*engine, question(*engine, fmt::format("Tell me a story about a {}.", animal), long_one)));
         sums.push_back(ask(*engine, question(*engine, fmt::format("What is {}+4?", sums.size()))));
     }
-    for (size_t i = 0; i < sums.size(); ++i)
+    for (std::size_t i = 0; i < sums.size(); ++i)
         EXPECT_EQ(sums[i]->wait().text, fmt::format("{0}+4={1}", i, i + 4));
     for (auto& story : stories) {
         EXPECT_THAT(story->wait().text, testing::StartsWith("Once upon a time there was a "));
@@ -101,9 +101,9 @@ TEST(Engine, ReadsWhatPromptsHaveInCommonOnce) {
     urgent.priority = Priority::urgent;
     const auto first = ask(*engine, question(*engine, "What is 2+3?", urgent));
     ASSERT_TRUE(first->next().ok());
-    const uint64_t before = engine->statistics().prompt_tokens;
+    const std::uint64_t before = engine->statistics().prompt_tokens;
     std::vector<std::shared_ptr<Generation>> running;
-    size_t longest = 0;
+    std::size_t longest = 0;
     for (int i = 0; i < 4; ++i) {
         GenerationRequest request = question(*engine, fmt::format("What is {}+1?", i), settings);
         longest = std::max(longest, request.prompt.size());
@@ -182,14 +182,14 @@ TEST(Engine, APauseChangesNoAnswerAndForgetsNothing) {
         low.cache_prompt = false;
         const auto engine = tiny_engine(settings);
         const Outcome alone = ask(*engine, question(*engine, text, low))->wait();
-        const uint64_t before = engine->statistics().prompt_tokens;
+        const std::uint64_t before = engine->statistics().prompt_tokens;
         const auto paused = ask(*engine, question(*engine, text, low));
         ASSERT_TRUE(paused->next().ok());
         const auto quick = ask(*engine, question(*engine, "What is 2+3?", high));
         EXPECT_EQ(paused->wait().tokens, alone.tokens);
         EXPECT_EQ(paused->wait().pauses, 1);
         EXPECT_LE(engine->statistics().prompt_tokens - before,
-                  static_cast<uint64_t>(paused->wait().prompt_tokens + quick->wait().prompt_tokens))
+                  static_cast<std::uint64_t>(paused->wait().prompt_tokens + quick->wait().prompt_tokens))
             << places;
     }
 }
@@ -337,7 +337,7 @@ TEST(Engine, ListsTheProbabilitiesOfEveryTokenOfADraft) {
         const Outcome outcome = ask(*engine, {.prompt = prompt.tokens, .settings = asked})->wait();
         EXPECT_GT(outcome.accepted, 1);
         ASSERT_EQ(outcome.probabilities.size(), outcome.tokens.size());
-        for (size_t i = 0; i < outcome.tokens.size(); ++i)
+        for (std::size_t i = 0; i < outcome.tokens.size(); ++i)
             EXPECT_EQ(outcome.probabilities[i].front().token, outcome.tokens[i])
                 << "token " << i << ", after sampling: " << after_sampling;
     }

@@ -29,7 +29,7 @@ TEST(Queue, ServesTheHighestPriorityOnly) {
 
 TEST(Queue, LetsOwnersTakeTurns) {
     Queue queue(1s);
-    for (uint64_t id = 1; id <= 3; ++id) queue.add(id, Priority::normal, "many", start);
+    for (std::uint64_t id = 1; id <= 3; ++id) queue.add(id, Priority::normal, "many", start);
     queue.add(4, Priority::normal, "one", start);
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 4, 2, 3));
 }

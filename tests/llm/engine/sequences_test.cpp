@@ -10,11 +10,11 @@
 namespace headrace::llm {
 namespace {
 
-constexpr size_t megabyte = 1u << 20;
+constexpr std::size_t megabyte = 1u << 20;
 
 class SequencesTest : public testing::Test {
 protected:
-    void make(size_t ram_bytes) {
+    void make(std::size_t ram_bytes) {
         auto loaded = Model::load(tiny_model(), {});
         ASSERT_TRUE(loaded.ok()) << loaded.error().message;
         model = loaded.value();
@@ -40,9 +40,9 @@ protected:
     }
     /// Decodes what of the tokens is not in memory; returns the likeliest token behind them.
     llama_token read(Sequences::Id id, const Tokens& tokens) {
-        const size_t begin = sequences->size(id);
+        const std::size_t begin = sequences->size(id);
         llama_batch batch = llama_batch_init(static_cast<int>(tokens.size()), 0, 1);
-        for (size_t i = begin; i < tokens.size(); ++i) {
+        for (std::size_t i = begin; i < tokens.size(); ++i) {
             const int entry = batch.n_tokens++;
             batch.token[entry] = tokens[i];
             batch.pos[entry] = static_cast<llama_pos>(i);
@@ -56,7 +56,7 @@ protected:
         const float* logits = llama_get_logits_ith(context.get(), -1);
         return static_cast<llama_token>(std::max_element(logits, logits + model->vocabulary_size()) - logits);
     }
-    Sequences::Place acquire(const Tokens& tokens, uint64_t variant = 0) {
+    Sequences::Place acquire(const Tokens& tokens, std::uint64_t variant = 0) {
         const auto place = sequences->acquire(tokens, true, variant);
         EXPECT_TRUE(place);
         return place.value_or(Sequences::Place{-1, 0});
@@ -68,7 +68,7 @@ protected:
     std::shared_ptr<const Model> model;
     std::unique_ptr<llama_context, Free> context;
     std::optional<Sequences> sequences;
-    size_t cells = 0;
+    std::size_t cells = 0;
 };
 
 TEST_F(SequencesTest, CountsCellsThatSequencesShareOnce) {
@@ -163,7 +163,7 @@ TEST_F(SequencesTest, SavesWhatGivesWayToARestoredPrompt) {
 
 TEST_F(SequencesTest, KeepsItsVariantWhereASavedPromptFindsNoRoom) {
     make(megabyte);
-    constexpr uint64_t variant = 7;
+    constexpr std::uint64_t variant = 7;
     const Tokens prompt = most_of_the_context(5), busy = most_of_the_context(6);
     const auto first = acquire(prompt, variant);
     read(first.id, prompt);

@@ -37,7 +37,7 @@ TEST(LogLine, AsJsonHasAMemberForEach) {
 }
 
 TEST(LogLine, WritesTimesBefore1970AndWholeSeconds) {
-    const auto at = [](int64_t ms) {
+    const auto at = [](std::int64_t ms) {
         return format_log_line({LogLevel::info, "", {}}, false,
                                std::chrono::system_clock::time_point(std::chrono::milliseconds(ms)));
     };

@@ -71,7 +71,8 @@ TEST_F(Logging, KeepsLinesFromThreadsWhole) {
         threads.emplace_back([t] {
             const std::string session = "thread " + std::to_string(t);
             for (int i = 1; i <= kLines; ++i)
-                HR_LOG(info, (LogContext{session, static_cast<uint64_t>(i)}), "{}", std::string(300, 'x'));
+                HR_LOG(info, (LogContext{session, static_cast<std::uint64_t>(i)}), "{}",
+                       std::string(300, 'x'));
         });
     for (std::thread& thread : threads) thread.join();
     std::set<std::pair<std::string, int>> seen;

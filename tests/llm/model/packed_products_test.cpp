@@ -17,7 +17,7 @@ TEST(PackedProducts, AreOfferedWhereTheyBeatGgmls) {
     start_llama();
     const bool better = ggml_cpu_has_avx2() && !ggml_cpu_has_amx_int8();
     EXPECT_EQ(ggml_backend_reg_by_name("HEADRACE") != nullptr, better);
-    const size_t count = ggml_backend_reg_count();
+    const std::size_t count = ggml_backend_reg_count();
     offer_packed_products();
     EXPECT_EQ(ggml_backend_reg_count(), count) << "offered twice";
 }

@@ -146,7 +146,7 @@ protected:
     }
 
     std::string number(double value) const {
-        return is_float() ? fmt::format("{}", value) : fmt::format("{}", static_cast<int64_t>(value));
+        return is_float() ? fmt::format("{}", value) : fmt::format("{}", static_cast<std::int64_t>(value));
     }
     /// Checks a value at or beyond an end of the range.
     void expect(double given, double end) {

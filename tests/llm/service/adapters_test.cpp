@@ -22,11 +22,11 @@ void write_adapter(const std::string& path) {
     gguf_set_val_f32(file, "adapter.lora.alpha", rank);
     std::minstd_rand random(1);
     std::normal_distribution<float> normal;
-    const auto add = [&](const char* name, int64_t columns, int64_t rows) {
+    const auto add = [&](const char* name, std::int64_t columns, std::int64_t rows) {
         ggml_tensor* tensor = ggml_new_tensor_2d(tensors, GGML_TYPE_F32, columns, rows);
         ggml_set_name(tensor, name);
         auto* values = static_cast<float*>(tensor->data);
-        for (int64_t i = 0; i < columns * rows; ++i) values[i] = normal(random);
+        for (std::int64_t i = 0; i < columns * rows; ++i) values[i] = normal(random);
         gguf_add_tensor(file, tensor);
     };
     add("blk.0.ffn_down.weight.lora_a", inputs, rank);

@@ -65,9 +65,9 @@ TEST(Conversation, NoTextHasMoreBytesThanItsTokensCanHave) {
     for (unsigned character = 0x80; character < 0x800; character += 7)
         texts.push_back(
             {static_cast<char>(0xC0 | character >> 6), static_cast<char>(0x80 | (character & 0x3F))});
-    size_t longest = 0;
+    std::size_t longest = 0;
     for (const std::string& text : texts) {
-        const size_t tokens = model.tokenize(text, false, true).size();
+        const std::size_t tokens = model.tokenize(text, false, true).size();
         EXPECT_GE(model.most_bytes(tokens), text.size()) << text;
         if (tokens > 0) longest = std::max(longest, text.size() / tokens);
     }
@@ -88,7 +88,7 @@ TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
         return make_prompt(engine->model(), messages, "What is 2+3?", context, settings).value();
     };
     const Prompt prompt = written(history);
-    EXPECT_LE(prompt.tokens.size(), static_cast<size_t>(room));
+    EXPECT_LE(prompt.tokens.size(), static_cast<std::size_t>(room));
     EXPECT_EQ(prompt.messages.size() + prompt.dropped, history.size() + 1);
     EXPECT_EQ(prompt.messages.front().content, "Be brief.");
     EXPECT_EQ(prompt.messages[1].role, "user");

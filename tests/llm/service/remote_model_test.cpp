@@ -73,21 +73,21 @@ Error error_of(Call call) {
 }
 
 TEST(Placement, FillsTheFastestPlaceFirstAndUsesNoOtherThatIsNotNeeded) {
-    const std::vector<uint64_t> layers(10, 100);
+    const std::vector<std::uint64_t> layers(10, 100);
     const Place near{"near", 2000, 0.1}, far{"far", 2000, 10};
     EXPECT_THAT(share_layers(layers, std::vector{far, near}, 0), ElementsAre(0, 10));
     EXPECT_THAT(share_layers(layers, std::vector{near, far}, 500), ElementsAre(10, 0));
 }
 
 TEST(Placement, GoesOnWithTheNextFastestWhereMemoryEnds) {
-    const std::vector<uint64_t> layers(10, 100);
+    const std::vector<std::uint64_t> layers(10, 100);
     const Place near{"near", 450, 0.1}, middle{"middle", 300, 1}, far{"far", 2000, 10};
     EXPECT_THAT(share_layers(layers, std::vector{far, near, middle}, 0), ElementsAre(3, 4, 3));
     EXPECT_THAT(share_layers(layers, std::vector{far, near, middle}, 100), ElementsAre(5, 3, 2));
 }
 
 TEST(Placement, LeavesOutWhatFitsNowhere) {
-    const std::vector<uint64_t> layers(10, 100);
+    const std::vector<std::uint64_t> layers(10, 100);
     EXPECT_THAT(share_layers(layers, std::vector{Place{"a", 250, 1}, Place{"b", 50, 1}}, 0),
                 ElementsAre(2, 0));
 }
@@ -151,7 +151,7 @@ Result<Placement> placed_with(const ContextNeeds& needs, const std::vector<std::
     return place_model(inspect_model_file(tiny_model()).value(), on_hosts(hosts, split).model, needs);
 }
 
-uint64_t free_on(const RpcServer& server) {
+std::uint64_t free_on(const RpcServer& server) {
     return remote::Host::open(server.device()).value()->memory(0).free;
 }
 
@@ -173,7 +173,7 @@ TEST(RemoteModel, HasRoomForItsCacheWhereItsLayersAre) {
 
 TEST(RemoteModel, LeavesRoomToComputeOnEachHost) {
     const RpcServer server;
-    const uint64_t room = free_on(server);
+    const std::uint64_t room = free_on(server);
     EXPECT_TRUE(placed_with({.compute = room / 2}, {server.device()}).ok());
     for (const std::vector<float>& split : {std::vector<float>{}, std::vector<float>{1}}) {
         const auto placement = placed_with({.compute = room}, {server.device()}, split);

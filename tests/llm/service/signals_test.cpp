@@ -22,11 +22,11 @@ using Handlers = std::array<struct sigaction, 32>;
 Handlers current_handlers() {
     Handlers handlers{};
     for (int signal = 1; signal < 32; ++signal)
-        sigaction(signal, nullptr, &handlers[static_cast<size_t>(signal)]);
+        sigaction(signal, nullptr, &handlers[static_cast<std::size_t>(signal)]);
     return handlers;
 }
 bool same(const Handlers& a, const Handlers& b) {
-    for (size_t i = 1; i < a.size(); ++i)
+    for (std::size_t i = 1; i < a.size(); ++i)
         if (a[i].sa_handler != b[i].sa_handler || a[i].sa_flags != b[i].sa_flags) return false;
     return true;
 }
@@ -40,7 +40,7 @@ const char* serve_under_signals() {
     const Handlers before = current_handlers();
     std::atomic<bool> over = false;
     std::thread sender([&] {
-        for (size_t i = 0; !over; ++i) {
+        for (std::size_t i = 0; !over; ++i) {
             kill(getpid(), signals[i % signals.size()]);
             std::this_thread::sleep_for(std::chrono::microseconds(300));
         }

@@ -167,7 +167,7 @@ TEST(TimeLimit, CountsFromTheFirstToken) {
 TEST(TimeLimit, OfAnySizeIsTaken) {
     const auto start = steady_clock::time_point(std::chrono::hours(5));
     StopConditions none = make_watch({.max_predict_ms = -1});
-    StopConditions long_one = make_watch({.max_predict_ms = std::numeric_limits<int64_t>::max()});
+    StopConditions long_one = make_watch({.max_predict_ms = std::numeric_limits<std::int64_t>::max()});
     StopConditions zero = make_watch({.max_predict_ms = 0});
     for (StopConditions* watch : {&none, &long_one}) {
         watch->feed(1, "a", start);
