@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zoo_peers import Row
 
 ROW, LEFT, WIDTH, MOST = 16, 260, 520, 8.0
-COLOURS = {"ONNX Runtime": "#3b6fb6", "OpenVINO": "#7a4fa3", "XNNPACK": "#c07a1e", "torch.compile": "#b5413b"}
+COLORS = {"ONNX Runtime": "#3b6fb6", "OpenVINO": "#7a4fa3", "XNNPACK": "#c07a1e", "torch.compile": "#b5413b"}
 
 
 def _x(ratio: float) -> float:
@@ -35,7 +35,7 @@ def write_plot(rows: list[Row], path: Path) -> None:
         parts.append(f'<text x="{LEFT - 8}" y="{y + 11}" text-anchor="end">{label}</text>')
         parts.append(
             f'<rect x="{start:.1f}" y="{y + 2}" width="{end - start:.1f}" height="{ROW - 4}" '
-            f'fill="{COLOURS.get(row.peer, "#777")}"/>'
+            f'fill="{COLORS.get(row.peer, "#777")}"/>'
         )
         parts.append(f'<text x="{max(end, _x(1.0)) + 4:.1f}" y="{y + 11}">{row.ratio:.2f}</text>')
     middle = _x(1.0)

@@ -8,6 +8,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import check_dialect
 import check_includes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +61,7 @@ def main():
         "ruff format": ruff("format", *([] if fix else ["--diff"])),
         "clang-format": clang_format(fix),
         "includes": report(check_includes.check_tree(ROOT)),
+        "dialect": report(check_dialect.check_tree(ROOT)),
         "module names": report(module_names()),
     }
     failed = [name for name, fine in passed.items() if not fine]

@@ -160,8 +160,8 @@ struct LanguageModelStatistics {
     double memory_share_in_use = 0;  ///< of the machine or the control group, 0 to 1
 };
 
-/// Whether a GGUF file, or the files of a model that is split, can be loaded as far as headers and sizes tell:
-/// a model's weights are not read. Throws what LanguageModel::load would.
+/// Whether a GGUF file, or the files of a model that is split, can be loaded as far as headers and sizes
+/// tell: a model's weights are not read. Throws what LanguageModel::load would.
 HEADRACE_API void check_model_file(const std::string& path);
 
 /// A model and its engine, which all copies of this object share. Loads of one file with the same parameters

@@ -30,7 +30,7 @@ NEXT_OF_32 = {"q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0"}
 FILTERS = {"aten.convolution.default", "aten.conv1d.default", "aten.conv2d.default"}
 # The operand in which an op reads a weight that can be in blocks.
 OPERAND = {"aten.linear.default": 1, "aten.embedding.default": 0} | dict.fromkeys(FILTERS, 1)
-QUANTISED = (torch.float32, torch.float16, torch.bfloat16)
+QUANTIZED = (torch.float32, torch.float16, torch.bfloat16)
 SPEC = "block_formats"
 LARGEST_NIBBLE = (-8, 7)
 
@@ -114,7 +114,7 @@ def is_filter(node: torch.fx.Node) -> bool:
 
 
 def _why_plain(node: torch.fx.Node, tensor: torch.Tensor) -> str | None:
-    if tensor.dtype not in QUANTISED:
+    if tensor.dtype not in QUANTIZED:
         return "only float32, float16 and bfloat16 are quantised"
     for user in node.users:
         place = OPERAND.get(target_name(user))

@@ -232,8 +232,7 @@ void relay(const Socket& client, const Socket& server, FreeMemory memory) {
     const Address own{"127.0.0.1", place.value().port()};
     place.value().close();
     const std::string endpoint = fmt::format("{}:{}", own.host, own.port);
-    const auto threads = static_cast<std::size_t>(
-        options.threads > 0 ? options.threads : usable_cpus());
+    const auto threads = static_cast<std::size_t>(options.threads > 0 ? options.threads : usable_cpus());
     std::thread([&, serve = start.value()] {
         serve(endpoint.c_str(), options.cache.empty() ? nullptr : options.cache.c_str(), threads,
               devices.value().size(), devices.value().data());

@@ -30,7 +30,7 @@ class StagedBuild:
 
     @property
     def source(self) -> Path:
-        for part in pack.LLAMA_LICENCES.values():
+        for part in pack.LLAMA_LICENSES.values():
             (self.folder / part).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / part).write_text(f"the licence in {part}")
         return self.folder

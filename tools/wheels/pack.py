@@ -20,7 +20,7 @@ TIME = (1980, 1, 1, 0, 0, 0)
 
 
 LLVM_PARTS = ("libcxx", "libcxxabi", "libunwind")
-LLAMA_LICENCES = {
+LLAMA_LICENSES = {
     "llama.cpp-and-ggml": "LICENSE",
     "cpp-httplib": "vendor/cpp-httplib/LICENSE",
     "nlohmann-json": "licenses/LICENSE-jsonhpp",
@@ -29,15 +29,15 @@ LLAMA_LICENCES = {
     "hash-xxhash": "vendor/hash/xxhash/LICENSE",
 }
 PYTHON_PARTS = ("nanobind", "robin-map")  # which the extensions alone are made of
-DEBIAN_LICENCES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev", "xxhash": "libxxhash-dev"}
+DEBIAN_LICENSES = {"flatbuffers": "libflatbuffers-dev", "CLI11": "libcli11-dev", "xxhash": "libxxhash-dev"}
 
 
 def licenses(build):
     """Name in the wheel and file, of everything that its libraries are made of."""
     zig, packages = Path(ziglang.__file__).parent, Path(distribution("nanobind").locate_file(""))
     return {
-        **{part: build.source / file for part, file in LLAMA_LICENCES.items()},
-        **{part: Path("/usr/share/doc", name, "copyright") for part, name in DEBIAN_LICENCES.items()},
+        **{part: build.source / file for part, file in LLAMA_LICENSES.items()},
+        **{part: Path("/usr/share/doc", name, "copyright") for part, name in DEBIAN_LICENSES.items()},
         "highway": build.highway / "LICENSE",
         "fmt": build.fmt / "LICENSE.rst",
         "nanobind": next(packages.glob("nanobind-*.dist-info/licenses/LICENSE")),
