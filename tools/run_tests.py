@@ -17,6 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Processes that run tests. More of them than this only add noise to what tests wait for.
 PARALLEL = 2
+# Failed tests that are run once more, by themselves: beside others a test may wait longer than it allows.
+# More than these are no accident.
+MOST_REPEATED = 3
 
 
 @dataclass
@@ -24,11 +27,22 @@ class Tally:
     passed: int = 0
     failed: list = field(default_factory=list)  # (name, output)
     skipped: list = field(default_factory=list)  # (name, reason)
+    unsteady: list = field(default_factory=list)  # (name, output): passed when run alone; counted as passed
+
+    def settle(self, alone):
+        """Takes over what the failed tests did when they ran alone, if each of them did run."""
+        if alone.passed + len(alone.failed) + len(alone.skipped) != len(self.failed):
+            return
+        still = {name for name, _ in alone.failed}
+        self.unsteady = [test for test in self.failed if test[0] not in still]
+        self.failed = alone.failed
+        self.passed += alone.passed
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.unsteady += other.unsteady
 
     def line(self):
         return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
@@ -70,8 +84,11 @@ def gtest_skip_reason(case):
     return found[1].strip() if found else case.find("skipped").get("message", "")
 
 
-def run(name, command, junit, read, fine=(0,), **kwargs):
-    """Runs one test tool. A bad exit status without a failed test is a failure of the tool itself."""
+def run(name, command, junit, read, fine=(0,), repeat=(), **kwargs):
+    """Runs one test tool. A bad exit status without a failed test is a failure of the tool itself.
+
+    repeat: the command that runs what failed, one test at a time.
+    """
     junit.unlink(missing_ok=True)
     result = subprocess.run(
         command,
@@ -84,7 +101,11 @@ def run(name, command, junit, read, fine=(0,), **kwargs):
     )
     (ROOT / "build/logs" / f"{name}.log").write_text(result.stdout)
     tally = read(junit)
-    if result.returncode not in fine and not tally.failed:
+    if repeat and 0 < len(tally.failed) <= MOST_REPEATED:
+        names = ", ".join(test for test, _ in tally.failed)
+        print(f"{name}: {tally.line()}; once more, alone: {names}", flush=True)
+        tally.settle(run(f"{name}_alone", repeat, junit, read, fine, **kwargs))
+    if result.returncode not in fine and not (tally.failed or tally.unsteady):
         tally.failed.append((name, f"exit status {result.returncode}\n{result.stdout[-4000:]}"))
     print(f"{name}: {tally.line()}", flush=True)
     return tally
@@ -92,15 +113,7 @@ def run(name, command, junit, read, fine=(0,), **kwargs):
 
 def run_ctest(build_dir, preset, pattern):
     junit = build_dir / "ctest.xml"
-    command = [
-        "ctest",
-        "--test-dir",
-        str(build_dir),
-        "--parallel",
-        str(PARALLEL),
-        "--output-junit",
-        str(junit),
-    ]
+    command = ["ctest", "--test-dir", str(build_dir), "--output-junit", str(junit)]
     if pattern:
         command += ["--tests-regex", pattern]
     environment = {
@@ -113,18 +126,21 @@ def run_ctest(build_dir, preset, pattern):
     if preset == "tsan" and shutil.which("setarch"):
         # g++ 12's thread sanitizer cannot start where the kernel randomises more address bits than it knows.
         command = ["setarch", "--addr-no-randomize", *command]
+    repeat = [*command, "--rerun-failed"]
+    command += ["--parallel", str(PARALLEL)]
     read = lambda path: read_junit(path, lambda case: case.get("name"), gtest_skip_reason)  # noqa: E731
-    return run(f"ctest_{preset}", command, junit, read, env=environment)
+    return run(f"ctest_{preset}", command, junit, read, repeat=repeat, env=environment)
 
 
 def run_pytest(build_dir, paths):
     junit = build_dir / "pytest.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={junit}", *paths]
+    repeat = [*command, "--last-failed", "--last-failed-no-failures=none"]
     if not paths:  # a file's tests share what its fixtures make
         command += ["--numprocesses", str(PARALLEL), "--dist", "loadfile"]
     name_of = lambda case: f"{case.get('classname')}::{case.get('name')}"  # noqa: E731
     read = lambda path: read_junit(path, name_of, pytest_skip_reason)  # noqa: E731
-    return run("pytest", command, junit, read, fine=(0, 5), cwd=ROOT)  # 5: no test collected
+    return run("pytest", command, junit, read, fine=(0, 5), repeat=repeat, cwd=ROOT)  # 5: no test collected
 
 
 def report(tally):
@@ -135,10 +151,12 @@ def report(tally):
     for reason, names in sorted(by_reason.items()):
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         print(f"skipped: {names[0]}{others}: {reason}")
-    for name, output in tally.failed:
-        print(f"\n--- FAILED {name}\n{output}")
-    if tally.failed:
-        print()
+    for kind, tests in (("UNSTEADY", tally.unsteady), ("FAILED", tally.failed)):
+        for name, output in tests:
+            print(f"\n--- {kind} {name}\n{output}")
+    print()
+    for name, _ in tally.unsteady:
+        print(f"unsteady: {name} failed beside other tests and passed alone")
     for name, _ in tally.failed:
         print(f"failed: {name}")
 

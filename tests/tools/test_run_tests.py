@@ -34,3 +34,38 @@ def test_tallies_add_up():
     total = Tally(2, [("a", "")], [])
     total.add(Tally(1, [], [("b", "why")]))
     assert total.line() == "3 passed, 1 failed, 1 skipped"
+
+
+def shell(tmp_path, monkeypatch, first, alone):
+    """What run() makes of a tool that writes these outcomes, the first beside others and the second alone."""
+    monkeypatch.setattr("run_tests.ROOT", tmp_path)
+    (tmp_path / "build/logs").mkdir(parents=True)
+    junit = tmp_path / "junit.xml"
+
+    def writing(outcomes):
+        cases = "".join(
+            f'<testcase name="{name}">{"" if fine else "<failure/>"}</testcase>'
+            for name, fine in outcomes.items()
+        )
+        failed = not all(outcomes.values())
+        return ["sh", "-c", f"echo '<testsuite>{cases}</testsuite>' > {junit}; exit {int(failed)}"]
+
+    return run("tool", writing(first), junit, read, repeat=writing(alone))
+
+
+def test_a_test_that_passes_alone_is_called_unsteady(tmp_path, monkeypatch):
+    tally = shell(tmp_path, monkeypatch, {"a": True, "b": False, "c": False}, {"b": True, "c": False})
+    assert tally.line() == "2 passed, 1 failed, 0 skipped"
+    assert [name for name, _ in tally.unsteady] == ["b"]
+    assert [name for name, _ in tally.failed] == ["c"]
+
+
+def test_tests_that_did_not_run_alone_have_failed(tmp_path, monkeypatch):
+    tally = shell(tmp_path, monkeypatch, {"a": True, "b": False, "c": False}, {"b": True})
+    assert tally.line() == "1 passed, 2 failed, 0 skipped"
+
+
+def test_many_failures_are_no_accident(tmp_path, monkeypatch):
+    names = dict.fromkeys("bcde", False)
+    tally = shell(tmp_path, monkeypatch, names, dict.fromkeys(names, True))
+    assert tally.line() == "0 passed, 4 failed, 0 skipped"
