@@ -11,7 +11,7 @@ namespace headrace::kernels::testing {
 
 template <class Body>
 void for_each_target(Body body) {
-    for (std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
         SCOPED_TRACE(hwy::TargetName(target));
         hwy::SetSupportedTargetsForTest(target);
         hwy::GetChosenTarget().Update(target);
@@ -25,6 +25,6 @@ void for_each_target(Body body) {
 inline constexpr int kThreadCounts[] = {1, 2, 3, 7};
 
 // One thread count per case keeps large sweeps short while all of them are met.
-inline int thread_count(std::size_t turn) { return kThreadCounts[turn % 4]; }
+inline int thread_count(size_t turn) { return kThreadCounts[turn % 4]; }
 
 }  // namespace headrace::kernels::testing

@@ -16,9 +16,8 @@ public:
     enum class Side { front, back };  // of the floats, that the forbidden page adjoins
 
     Guarded(const std::vector<float>& values, Side side) {
-        const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
-                          bytes = values.size() * sizeof(float);
-        const std::size_t inner = (bytes + page - 1) / page * page;
+        const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), bytes = values.size() * sizeof(float);
+        const size_t inner = (bytes + page - 1) / page * page;
         bytes_ = inner + 2 * page;
         memory_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory_ == MAP_FAILED) throw std::runtime_error("no memory for a guarded buffer");
@@ -38,7 +37,7 @@ public:
 
 private:
     void* memory_ = nullptr;
-    std::size_t bytes_ = 0;
+    size_t bytes_ = 0;
     float* data_ = nullptr;
 };
 

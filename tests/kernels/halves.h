@@ -13,17 +13,17 @@ struct Halves {
     std::vector<float> packed;  // floats, so that pages can guard them
     std::vector<float> values;
 
-    Halves(std::size_t n, std::size_t k, bool is_bf16, bool transposed, std::size_t packed_bytes, auto&& pack)
+    Halves(size_t n, size_t k, bool is_bf16, bool transposed, size_t packed_bytes, auto&& pack)
         : packed(packed_bytes / sizeof(float)), values(random_floats(n * k, 2)) {
         std::vector<std::uint16_t> bits(n * k);
-        for (std::size_t j = 0; j < n; ++j)
-            for (std::size_t l = 0; l < k; ++l) {
+        for (size_t j = 0; j < n; ++j)
+            for (size_t l = 0; l < k; ++l) {
                 float& value = values[j * k + l];
                 std::uint16_t& bit = bits[transposed ? j * k + l : l * n + j];
                 bit = is_bf16 ? float_to_bfloat(value) : float_to_half(value);
                 value = is_bf16 ? bfloat_to_float(bit) : half_to_float(bit);
             }
-        const auto rows = static_cast<std::ptrdiff_t>(n), inner = static_cast<std::ptrdiff_t>(k);
+        const auto rows = static_cast<ptrdiff_t>(n), inner = static_cast<ptrdiff_t>(k);
         pack(bits.data(), transposed ? 1 : rows, transposed ? inner : 1, k, n,
              reinterpret_cast<std::uint16_t*>(packed.data()));
     }

@@ -8,9 +8,9 @@ static_assert((HWY_TARGETS & (HWY_TARGETS - 1)) == 0, "Highway's own library cho
 
 namespace hwy {
 
-std::int64_t SupportedTargets() { return HWY_TARGETS; }
+int64_t SupportedTargets() { return HWY_TARGETS; }
 
-void SetSupportedTargetsForTest(std::int64_t) {}
+void SetSupportedTargetsForTest(int64_t) {}
 
 ChosenTarget& GetChosenTarget() {
     static ChosenTarget chosen;

@@ -10,7 +10,7 @@
 
 namespace headrace::kernels::testing {
 
-inline std::vector<float> random_floats(std::size_t count, unsigned seed, float low = -1, float high = 1) {
+inline std::vector<float> random_floats(size_t count, unsigned seed, float low = -1, float high = 1) {
     std::mt19937 engine(seed);
     std::uniform_real_distribution<float> uniform(low, high);
     std::vector<float> values(count);
@@ -22,37 +22,37 @@ inline std::vector<float> random_floats(std::size_t count, unsigned seed, float 
 // shows, and a page that must not be touched behind the last row or before the first.
 class Matrix {
 public:
-    std::size_t rows, cols;
-    std::ptrdiff_t stride;
+    size_t rows, cols;
+    ptrdiff_t stride;
 
-    Matrix(std::size_t rows, std::size_t cols, std::size_t gap, unsigned seed)
+    Matrix(size_t rows, size_t cols, size_t gap, unsigned seed)
         : rows(rows),
           cols(cols),
-          stride(static_cast<std::ptrdiff_t>(cols + gap)),
+          stride(static_cast<ptrdiff_t>(cols + gap)),
           size_(rows == 0 || cols == 0 ? 0 : (rows - 1) * (cols + gap) + cols),
           values_(std::vector<float>(size_, NAN), seed % 2 ? Guarded::Side::back : Guarded::Side::front) {
         const std::vector<float> data = random_floats(rows * cols, seed);
-        for (std::size_t r = 0; r < rows; ++r)
-            for (std::size_t c = 0; c < cols; ++c) at(r, c) = data[r * cols + c];
+        for (size_t r = 0; r < rows; ++r)
+            for (size_t c = 0; c < cols; ++c) at(r, c) = data[r * cols + c];
     }
-    float& at(std::size_t r, std::size_t c) {
-        return data()[static_cast<std::ptrdiff_t>(r) * stride + static_cast<std::ptrdiff_t>(c)];
+    float& at(size_t r, size_t c) {
+        return data()[static_cast<ptrdiff_t>(r) * stride + static_cast<ptrdiff_t>(c)];
     }
-    float at(std::size_t r, std::size_t c) const {
-        return data()[static_cast<std::ptrdiff_t>(r) * stride + static_cast<std::ptrdiff_t>(c)];
+    float at(size_t r, size_t c) const {
+        return data()[static_cast<ptrdiff_t>(r) * stride + static_cast<ptrdiff_t>(c)];
     }
     const float* data() const { return values_.data(); }
     float* data() { return values_.data(); }
 
     // True if everything between the rows is still NaN.
     bool gaps_untouched() const {
-        for (std::size_t i = 0; i < size_; ++i)
-            if (i % static_cast<std::size_t>(stride) >= cols && !std::isnan(data()[i])) return false;
+        for (size_t i = 0; i < size_; ++i)
+            if (i % static_cast<size_t>(stride) >= cols && !std::isnan(data()[i])) return false;
         return true;
     }
 
 private:
-    std::size_t size_;
+    size_t size_;
     Guarded values_;
 };
 

@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of output at a time, so that the input of a wide image stays in the L1 cache from one column of
 // vectors to the next.
-inline constexpr std::size_t kInPlaceRows = 16;
+inline constexpr size_t kInPlaceRows = 16;
 
 // Rows [row, row_end) of one output channel of one image.
 struct PlaneRows {
@@ -32,30 +32,29 @@ struct PlaneRows {
     float* y;
     const float* w;
     float bias;
-    std::size_t row, row_end;
-    std::size_t offset;  // of `row` from the start of the output
+    size_t row, row_end;
+    size_t offset;  // of `row` from the start of the output
 };
 
 // Deals out the rows of all output channels, at most so many at a time, and calls fn(PlaneRows).
 template <class Fn>
-HWY_INLINE void for_each_plane(const Conv2dArgs& g, std::size_t most_rows, int ith, int nth, Fn fn) {
-    const std::size_t pixels = g.out_h * g.out_w, planes = g.batch * g.out_channels,
-                      taps = g.kernel_h * g.kernel_w, per_input = g.out_channels / g.groups;
+HWY_INLINE void for_each_plane(const Conv2dArgs& g, size_t most_rows, int ith, int nth, Fn fn) {
+    const size_t pixels = g.out_h * g.out_w, planes = g.batch * g.out_channels,
+                 taps = g.kernel_h * g.kernel_w, per_input = g.out_channels / g.groups;
     if (pixels == 0 || planes == 0) return;
     // More strips than memory asks for where there are too few planes to keep every thread busy.
-    const std::size_t wanted =
-        planes < 4 * static_cast<std::size_t>(nth) ? 4 * static_cast<std::size_t>(nth) / planes : 1;
-    const std::size_t per_strip = std::min(most_rows, divide_up(g.out_h, wanted));
-    const std::size_t strips = divide_up(g.out_h, per_strip);
-    std::size_t unit = planes * strips * ith / nth;
-    const std::size_t end = planes * strips * (ith + 1) / nth;
+    const size_t wanted = planes < 4 * static_cast<size_t>(nth) ? 4 * static_cast<size_t>(nth) / planes : 1;
+    const size_t per_strip = std::min(most_rows, divide_up(g.out_h, wanted));
+    const size_t strips = divide_up(g.out_h, per_strip);
+    size_t unit = planes * strips * ith / nth;
+    const size_t end = planes * strips * (ith + 1) / nth;
     // Divisions here would take as long as a small plane.
-    std::size_t plane = unit / strips, strip = unit % strips, out = plane % g.out_channels;
+    size_t plane = unit / strips, strip = unit % strips, out = plane % g.out_channels;
     for (; unit < end; ++unit) {
-        const std::size_t row = strips == 1 ? 0 : strip * g.out_h / strips;
-        const std::size_t row_end = strips == 1 ? g.out_h : (strip + 1) * g.out_h / strips;
+        const size_t row = strips == 1 ? 0 : strip * g.out_h / strips;
+        const size_t row_end = strips == 1 ? g.out_h : (strip + 1) * g.out_h / strips;
         // Groups have one input channel each.
-        const std::size_t in = per_input == 1 ? plane : plane / per_input;
+        const size_t in = per_input == 1 ? plane : plane / per_input;
         fn(PlaneRows{.x = g.x + in * g.in_h * g.in_w,
                      .y = g.y + plane * pixels,
                      .w = g.w + out * taps,
@@ -80,31 +79,31 @@ inline void finish_rows(const Conv2dArgs& g, const PlaneRows& rows) {
 }
 
 // kRows vectors of output, one below the other, from (row, x) on. Each row of input is read once for all.
-template <std::size_t kTaps, std::size_t kStride, std::size_t kRows>
+template <size_t kTaps, size_t kStride, size_t kRows>
 HWY_INLINE void in_place_block(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
                                const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
-                               std::size_t row, std::size_t x) {
+                               size_t row, size_t x) {
     const TileTag d;
     TileVec sum[kRows];
     HWY_UNROLL(4)
-    for (std::size_t r = 0; r < kRows; ++r) sum[r] = hn::Set(d, plane.bias);
-    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(row * kStride) - g.pad_top;
+    for (size_t r = 0; r < kRows; ++r) sum[r] = hn::Set(d, plane.bias);
+    const ptrdiff_t first = static_cast<ptrdiff_t>(row * kStride) - g.pad_top;
     HWY_UNROLL(16)
-    for (std::size_t i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
-        const std::ptrdiff_t in_row = first + static_cast<std::ptrdiff_t>(i);
-        if (in_row < 0 || in_row >= static_cast<std::ptrdiff_t>(g.in_h)) continue;
+    for (size_t i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
+        const ptrdiff_t in_row = first + static_cast<ptrdiff_t>(i);
+        if (in_row < 0 || in_row >= static_cast<ptrdiff_t>(g.in_h)) continue;
         TileVec tap[kTaps];
-        taps.load(plane.x + in_row * static_cast<std::ptrdiff_t>(g.in_w), hn::Zero(d), tap);
+        taps.load(plane.x + in_row * static_cast<ptrdiff_t>(g.in_w), hn::Zero(d), tap);
         HWY_UNROLL(4)
-        for (std::size_t r = 0; r < kRows; ++r) {
+        for (size_t r = 0; r < kRows; ++r) {
             if (i < r * kStride || i >= r * kStride + kTaps) continue;
             HWY_UNROLL(8)
-            for (std::size_t k = 0; k < kTaps; ++k)
+            for (size_t k = 0; k < kTaps; ++k)
                 sum[r] = hn::MulAdd(weight[(i - r * kStride) * kTaps + k], tap[k], sum[r]);
         }
     }
     HWY_UNROLL(4)
-    for (std::size_t r = 0; r < kRows; ++r) {
+    for (size_t r = 0; r < kRows; ++r) {
         const TileVec y = limits(sum[r]);
         float* to = plane.y + (row + r) * g.out_w + x;
         if (x + kLanes <= g.out_w)
@@ -115,11 +114,11 @@ HWY_INLINE void in_place_block(const Conv2dArgs& g, const PlaneRows& plane, cons
 }
 
 // One column of vectors.
-template <std::size_t kTaps, std::size_t kStride>
+template <size_t kTaps, size_t kStride>
 HWY_INLINE void in_place_column(const Conv2dArgs& g, const PlaneRows& plane, const Limits& limits,
                                 const ImageTaps<kTaps, kStride>& taps, const TileVec (&weight)[kTaps * kTaps],
-                                std::size_t x) {
-    std::size_t row = plane.row;
+                                size_t x) {
+    size_t row = plane.row;
     for (; row + 4 <= plane.row_end; row += 4)
         in_place_block<kTaps, kStride, 4>(g, plane, limits, taps, weight, row, x);
     for (; row + 2 <= plane.row_end; row += 2)
@@ -127,16 +126,16 @@ HWY_INLINE void in_place_column(const Conv2dArgs& g, const PlaneRows& plane, con
     if (row < plane.row_end) in_place_block<kTaps, kStride, 1>(g, plane, limits, taps, weight, row, x);
 }
 
-template <std::size_t kTaps, std::size_t kStride>
+template <size_t kTaps, size_t kStride>
 HWY_NOINLINE void in_place_planes(const Conv2dArgs& g, int ith, int nth) {
     const TileTag d;
     const Limits limits(g);
     const ImageTaps<kTaps, kStride> first(0, g.pad_left, g.in_w);
     for_each_plane(g, kInPlaceRows, ith, nth, [&](const PlaneRows& plane) HWY_ATTR {
         TileVec weight[kTaps * kTaps];
-        for (std::size_t i = 0; i < kTaps * kTaps; ++i) weight[i] = hn::Set(d, plane.w[i]);
+        for (size_t i = 0; i < kTaps * kTaps; ++i) weight[i] = hn::Set(d, plane.w[i]);
         in_place_column(g, plane, limits, first, weight, 0);
-        for (std::size_t x = kLanes; x < g.out_w; x += kLanes)
+        for (size_t x = kLanes; x < g.out_w; x += kLanes)
             in_place_column(g, plane, limits, ImageTaps<kTaps, kStride>(x, g.pad_left, g.in_w), weight, x);
         if (!finishes_in_registers(g)) finish_rows(g, plane);
     });
@@ -145,22 +144,22 @@ HWY_NOINLINE void in_place_planes(const Conv2dArgs& g, int ith, int nth) {
 // Planes whose rows are shorter than a vector, as lists: with a step of 1 and an output as large as the
 // input, an element and what it meets are equally far apart everywhere. The lanes for which that lies beyond
 // the image are the same in every plane.
-template <std::size_t kTaps>
+template <size_t kTaps>
 class FlatPlanes {
 public:
-    static constexpr std::size_t kMostVecs = 16;
+    static constexpr size_t kMostVecs = 16;
 
     explicit FlatPlanes(const Conv2dArgs& g) : pixels_(g.in_h * g.in_w), vecs_(divide_up(pixels_, kLanes)) {
         const TileTag d;
-        const auto height = static_cast<std::ptrdiff_t>(g.in_h), width = static_cast<std::ptrdiff_t>(g.in_w);
-        for (std::size_t i = 0; i < kTaps * kTaps; ++i) {
-            const std::ptrdiff_t down = static_cast<std::ptrdiff_t>(i / kTaps) - g.pad_top,
-                                 right = static_cast<std::ptrdiff_t>(i % kTaps) - g.pad_left;
+        const auto height = static_cast<ptrdiff_t>(g.in_h), width = static_cast<ptrdiff_t>(g.in_w);
+        for (size_t i = 0; i < kTaps * kTaps; ++i) {
+            const ptrdiff_t down = static_cast<ptrdiff_t>(i / kTaps) - g.pad_top,
+                            right = static_cast<ptrdiff_t>(i % kTaps) - g.pad_left;
             shift_[i] = down * width + right;
-            std::ptrdiff_t y = down, x = right;
-            for (std::size_t v = 0; v < vecs_; ++v) {
+            ptrdiff_t y = down, x = right;
+            for (size_t v = 0; v < vecs_; ++v) {
                 HWY_ALIGN float is_inside[kLanes];
-                for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                for (size_t lane = 0; lane < kLanes; ++lane) {
                     is_inside[lane] = y >= 0 && y < height && x >= 0 && x < width;
                     if (++x == width + right) x = right, ++y;
                 }
@@ -172,11 +171,11 @@ public:
     HWY_INLINE void run(const PlaneRows& plane, const Limits& limits) const {
         const TileTag d;
         TileVec weight[kTaps * kTaps];
-        for (std::size_t i = 0; i < kTaps * kTaps; ++i) weight[i] = hn::Set(d, plane.w[i]);
-        for (std::size_t v = 0; v < vecs_; ++v) {
+        for (size_t i = 0; i < kTaps * kTaps; ++i) weight[i] = hn::Set(d, plane.w[i]);
+        for (size_t v = 0; v < vecs_; ++v) {
             TileVec sum = hn::Set(d, plane.bias);
             HWY_UNROLL(25)
-            for (std::size_t i = 0; i < kTaps * kTaps; ++i)
+            for (size_t i = 0; i < kTaps * kTaps; ++i)
                 sum = hn::MulAdd(weight[i],
                                  hn::MaskedLoad(inside_[v][i], d, plane.x + v * kLanes + shift_[i]), sum);
             store_first(limits(sum), d, plane.y + v * kLanes, std::min(kLanes, pixels_ - v * kLanes));
@@ -184,12 +183,12 @@ public:
     }
 
 private:
-    std::size_t pixels_, vecs_;
-    std::ptrdiff_t shift_[kTaps * kTaps];
+    size_t pixels_, vecs_;
+    ptrdiff_t shift_[kTaps * kTaps];
     hn::Mask<TileTag> inside_[kMostVecs][kTaps * kTaps];
 };
 
-template <std::size_t kTaps>
+template <size_t kTaps>
 HWY_NOINLINE void flat_planes(const Conv2dArgs& g, int ith, int nth) {
     const Limits limits(g);
     const FlatPlanes<kTaps> flat(g);
@@ -204,7 +203,7 @@ inline bool is_flat(const Conv2dArgs& g, int nth) {
     constexpr bool kHasMaskedLoads = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2;
     return kHasMaskedLoads && g.stride_w == 1 && g.out_h == g.in_h && g.out_w == g.in_w && g.out_w < kLanes &&
            g.out_h * g.out_w <= FlatPlanes<3>::kMostVecs * kLanes &&
-           g.batch * g.out_channels >= 4 * static_cast<std::size_t>(nth);
+           g.batch * g.out_channels >= 4 * static_cast<size_t>(nth);
 }
 
 using InPlaceFn = void (*)(const Conv2dArgs&, int ith, int nth);

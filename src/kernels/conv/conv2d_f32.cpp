@@ -17,54 +17,51 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 // Rows of B that fit the 96 KiB buffer on the stack.
-constexpr std::size_t kScratchDepth = 384;
+constexpr size_t kScratchDepth = 384;
 
 // At most a vector of a panel's row, read from one row of the image for one tap of the kernel.
 struct Piece {
-    std::ptrdiff_t source;      // of the first element, from the first image's channel; kPadding: zeros
-    std::size_t column, count;  // in the panel
+    ptrdiff_t source;      // of the first element, from the first image's channel; kPadding: zeros
+    size_t column, count;  // in the panel
 };
-constexpr std::ptrdiff_t kPadding = -1;
+constexpr ptrdiff_t kPadding = -1;
 
 struct Pieces {
     Piece list[kPanelWidth];
-    std::size_t count = 0;
+    size_t count = 0;
 
-    void add(std::ptrdiff_t source, std::ptrdiff_t stride, std::size_t column, std::size_t end) {
+    void add(ptrdiff_t source, ptrdiff_t stride, size_t column, size_t end) {
         for (; column < end; column += kLanes) {
             list[count++] = {source, column, std::min(kLanes, end - column)};
-            if (source != kPadding) source += stride * static_cast<std::ptrdiff_t>(kLanes);
+            if (source != kPadding) source += stride * static_cast<ptrdiff_t>(kLanes);
         }
     }
 };
 
 // What the tap at (ky, kx) reads for pixels [pixel, pixel + cols), counted through all images, and zeros up
 // to the panel's width.
-Pieces find_pieces(const Conv2dArgs& g, std::size_t ky, std::size_t kx, std::size_t pixel, std::size_t cols,
-                   std::size_t width) {
-    const std::ptrdiff_t base_x = static_cast<std::ptrdiff_t>(kx * g.dilation_w) - g.pad_left;
-    const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(g.stride_w),
-                         in_w = static_cast<std::ptrdiff_t>(g.in_w);
+Pieces find_pieces(const Conv2dArgs& g, size_t ky, size_t kx, size_t pixel, size_t cols, size_t width) {
+    const ptrdiff_t base_x = static_cast<ptrdiff_t>(kx * g.dilation_w) - g.pad_left;
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(g.stride_w), in_w = static_cast<ptrdiff_t>(g.in_w);
     // Output columns whose input column lies inside the image.
-    const std::ptrdiff_t first_x = base_x < 0 ? (-base_x + stride - 1) / stride : 0;
-    const std::ptrdiff_t last_x = in_w > base_x ? (in_w - 1 - base_x) / stride + 1 : 0;
+    const ptrdiff_t first_x = base_x < 0 ? (-base_x + stride - 1) / stride : 0;
+    const ptrdiff_t last_x = in_w > base_x ? (in_w - 1 - base_x) / stride + 1 : 0;
     Pieces pieces;
-    const std::ptrdiff_t image_size = static_cast<std::ptrdiff_t>(g.in_channels * g.in_h * g.in_w);
-    std::ptrdiff_t image = static_cast<std::ptrdiff_t>(pixel / (g.out_h * g.out_w)) * image_size;
-    std::size_t y = pixel / g.out_w % g.out_h, x = pixel % g.out_w;
-    for (std::size_t column = 0; column < cols; ++y, x = 0) {
+    const ptrdiff_t image_size = static_cast<ptrdiff_t>(g.in_channels * g.in_h * g.in_w);
+    ptrdiff_t image = static_cast<ptrdiff_t>(pixel / (g.out_h * g.out_w)) * image_size;
+    size_t y = pixel / g.out_w % g.out_h, x = pixel % g.out_w;
+    for (size_t column = 0; column < cols; ++y, x = 0) {
         if (y == g.out_h) y = 0, image += image_size;
-        const std::size_t end = std::min(cols, column + g.out_w - x);
-        const std::ptrdiff_t in_y =
-            static_cast<std::ptrdiff_t>(y * g.stride_h + ky * g.dilation_h) - g.pad_top;
-        const bool in_image = in_y >= 0 && in_y < static_cast<std::ptrdiff_t>(g.in_h);
+        const size_t end = std::min(cols, column + g.out_w - x);
+        const ptrdiff_t in_y = static_cast<ptrdiff_t>(y * g.stride_h + ky * g.dilation_h) - g.pad_top;
+        const bool in_image = in_y >= 0 && in_y < static_cast<ptrdiff_t>(g.in_h);
         // Panel columns of the first and past the last pixel inside.
-        const std::ptrdiff_t shift = static_cast<std::ptrdiff_t>(column) - static_cast<std::ptrdiff_t>(x);
-        const std::size_t first = in_image ? std::clamp<std::ptrdiff_t>(first_x + shift, column, end) : end;
-        const std::size_t last = in_image ? std::clamp<std::ptrdiff_t>(last_x + shift, first, end) : end;
+        const ptrdiff_t shift = static_cast<ptrdiff_t>(column) - static_cast<ptrdiff_t>(x);
+        const size_t first = in_image ? std::clamp<ptrdiff_t>(first_x + shift, column, end) : end;
+        const size_t last = in_image ? std::clamp<ptrdiff_t>(last_x + shift, first, end) : end;
         pieces.add(kPadding, 0, column, first);
-        pieces.add(image + in_y * in_w + (static_cast<std::ptrdiff_t>(first) - shift) * stride + base_x,
-                   stride, first, last);
+        pieces.add(image + in_y * in_w + (static_cast<ptrdiff_t>(first) - shift) * stride + base_x, stride,
+                   first, last);
         pieces.add(kPadding, 0, last, end);
         column = end;
     }
@@ -73,17 +70,17 @@ Pieces find_pieces(const Conv2dArgs& g, std::size_t ky, std::size_t kx, std::siz
 }
 
 // Image columns: panel[k][j] = the input that weight k0 + k meets at pixel + j. k counts (channel, ky, kx).
-void build_panel(const Conv2dArgs& g, const float* x, std::size_t k0, std::size_t depth, std::size_t pixel,
-                 std::size_t cols, std::size_t width, float* panel) {
+void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, size_t pixel, size_t cols,
+                 size_t width, float* panel) {
     const TileTag d;
-    const std::size_t taps = g.kernel_h * g.kernel_w;
-    for (std::size_t tap = 0; tap < taps; ++tap) {
+    const size_t taps = g.kernel_h * g.kernel_w;
+    for (size_t tap = 0; tap < taps; ++tap) {
         const Pieces pieces = find_pieces(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, width);
-        std::size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
+        size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
         for (; channel * taps + tap < k0 + depth; ++channel) {
             float* row = panel + (channel * taps + tap - k0) * width;
             const float* source = x + channel * g.in_h * g.in_w;
-            for (std::size_t i = 0; i < pieces.count; ++i) {
+            for (size_t i = 0; i < pieces.count; ++i) {
                 const Piece& piece = pieces.list[i];
                 if (piece.source == kPadding) {
                     store_first(hn::Zero(d), d, row + piece.column, piece.count);
@@ -96,16 +93,15 @@ void build_panel(const Conv2dArgs& g, const float* x, std::size_t k0, std::size_
 }
 
 // Images of fewer pixels than a panel has columns share panels.
-std::size_t images_per_product(const Conv2dArgs& g) { return g.out_h * g.out_w < kPanelWidth ? g.batch : 1; }
+size_t images_per_product(const Conv2dArgs& g) { return g.out_h * g.out_w < kPanelWidth ? g.batch : 1; }
 
 // Where columns [col, col + cols) lie in a row of Y, from its first image on.
-std::size_t find_segments(const Conv2dArgs& g, std::size_t col, std::size_t cols,
-                          Segment (&segments)[kPanelWidth]) {
-    const std::size_t pixels = g.out_h * g.out_w;
-    std::size_t count = 0;
-    for (std::size_t column = 0; column < cols;) {
-        const std::size_t image = (col + column) / pixels, pixel = (col + column) % pixels;
-        const std::size_t run = std::min(pixels - pixel, cols - column);
+size_t find_segments(const Conv2dArgs& g, size_t col, size_t cols, Segment (&segments)[kPanelWidth]) {
+    const size_t pixels = g.out_h * g.out_w;
+    size_t count = 0;
+    for (size_t column = 0; column < cols;) {
+        const size_t image = (col + column) / pixels, pixel = (col + column) % pixels;
+        const size_t run = std::min(pixels - pixel, cols - column);
         segments[count++] = {column, run, image * g.out_channels * pixels + pixel};
         column += run;
     }
@@ -114,12 +110,11 @@ std::size_t find_segments(const Conv2dArgs& g, std::size_t col, std::size_t cols
 
 // Per group and image, or all images that share panels: Y[out][pixels] = W[out][k] · columns[k][pixels].
 void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
-    const std::size_t group = rect.batch % g.groups, image = rect.batch / g.groups,
-                      images = images_per_product(g);
-    const std::size_t in_channels = g.in_channels / g.groups, out_channels = g.out_channels / g.groups;
-    const std::size_t k = in_channels * g.kernel_h * g.kernel_w, pixels = g.out_h * g.out_w;
-    const std::size_t first_out = group * out_channels + rect.row;
-    const std::size_t out_offset = (image * g.out_channels + first_out) * pixels;
+    const size_t group = rect.batch % g.groups, image = rect.batch / g.groups, images = images_per_product(g);
+    const size_t in_channels = g.in_channels / g.groups, out_channels = g.out_channels / g.groups;
+    const size_t k = in_channels * g.kernel_h * g.kernel_w, pixels = g.out_h * g.out_w;
+    const size_t first_out = group * out_channels + rect.row;
+    const size_t out_offset = (image * g.out_channels + first_out) * pixels;
     const float* x = g.x + (image * g.in_channels + group * in_channels) * g.in_h * g.in_w;
     const Finish finish{.row_bias = g.bias ? g.bias + first_out : nullptr,
                         .activation = g.activation,
@@ -127,25 +122,25 @@ void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
                         .clamp_max = g.clamp_max,
                         .residual = g.residual ? g.residual + out_offset : nullptr,
                         .residual_first = g.residual_first,
-                        .ldr = static_cast<std::ptrdiff_t>(pixels)};
-    const std::size_t slices = std::max<std::size_t>(1, divide_up(k, kScratchDepth));
+                        .ldr = static_cast<ptrdiff_t>(pixels)};
+    const size_t slices = std::max<size_t>(1, divide_up(k, kScratchDepth));
     Segment segments[kPanelWidth];
-    for (std::size_t p = rect.panel; p < rect.panel_end; ++p) {
-        const std::size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, images * pixels - col);
-        const std::size_t width = divide_up(cols, kLanes) * kLanes;
+    for (size_t p = rect.panel; p < rect.panel_end; ++p) {
+        const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, images * pixels - col);
+        const size_t width = divide_up(cols, kLanes) * kLanes;
         // Rows of an image lie pages apart; for more than a few tiles of channels a dense
         // copy of the panel is faster.
         const bool in_place = is_pointwise(g) && images == 1 && cols == width &&
                               rect.row_end - rect.row <= 2 * tile_rows(kTileVecs);
-        for (std::size_t s = 0; s < slices; ++s) {
-            const std::size_t k0 = s * k / slices, depth = (s + 1) * k / slices - k0;
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * k / slices, depth = (s + 1) * k / slices - k0;
             if (!in_place) build_panel(g, x, k0, depth, col, cols, width, scratch);
             PanelJob job{};
             job.rows = rect.row_end - rect.row, job.cols = cols, job.depth = depth;
-            job.a = g.w + first_out * k + k0, job.lda = static_cast<std::ptrdiff_t>(k);
+            job.a = g.w + first_out * k + k0, job.lda = static_cast<ptrdiff_t>(k);
             job.b = in_place ? x + k0 * pixels + col : scratch;
-            job.ldb = static_cast<std::ptrdiff_t>(in_place ? pixels : width);
-            job.c = g.y + out_offset + (images == 1 ? col : 0), job.ldc = static_cast<std::ptrdiff_t>(pixels);
+            job.ldb = static_cast<ptrdiff_t>(in_place ? pixels : width);
+            job.c = g.y + out_offset + (images == 1 ? col : 0), job.ldc = static_cast<ptrdiff_t>(pixels);
             job.init = s == 0 ? kZeros : nullptr;
             job.finish = finish.at(0, images == 1 ? col : 0), job.last = s + 1 == slices;
             if (images > 1) {
@@ -162,7 +157,7 @@ void conv2d(const Conv2dArgs& args, int ith, int nth) {
     alignas(64) float scratch[kScratchDepth * kPanelWidth];
     if (is_depthwise(args, std::size(scratch))) return depthwise(args, scratch, std::size(scratch), ith, nth);
     const Conv2dArgs g = is_pointwise(args) ? flattened(args) : args;
-    const std::size_t images = images_per_product(g);
+    const size_t images = images_per_product(g);
     for_each_rect(g.batch / images * g.groups, g.out_channels / g.groups, images * g.out_h * g.out_w,
                   tile_rows(kTileVecs), ith, nth, [&](const Rect& rect) { run_rect(g, rect, scratch); });
 }

@@ -12,11 +12,11 @@ namespace headrace::kernels {
 // [out_channels][in_channels/groups][kernel_h][kernel_w], y [batch][out_channels][out_h][out_w]. Padding at
 // the end is whatever out_h and out_w reach beyond the input.
 struct Conv2dArgs {
-    std::size_t batch = 1, in_channels = 0, in_h = 0, in_w = 0;
-    std::size_t out_channels = 0, out_h = 0, out_w = 0, groups = 1;
-    std::size_t kernel_h = 1, kernel_w = 1;
-    std::size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-    std::ptrdiff_t pad_top = 0, pad_left = 0;
+    size_t batch = 1, in_channels = 0, in_h = 0, in_w = 0;
+    size_t out_channels = 0, out_h = 0, out_w = 0, groups = 1;
+    size_t kernel_h = 1, kernel_w = 1;
+    size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    ptrdiff_t pad_top = 0, pad_left = 0;
     const float* x = nullptr;
     const float* w = nullptr;         // plain OIHW: the kernel reads it in place
     const float* bias = nullptr;      // out_channels floats, or null

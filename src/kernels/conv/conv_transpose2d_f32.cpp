@@ -8,14 +8,14 @@
 namespace headrace::kernels {
 namespace {
 
-constexpr std::size_t kTogether = 32;          // output channels of a product, so that pixels are read seldom
-constexpr std::size_t kProductFloats = 32768;  // that stay in the L2 cache
+constexpr size_t kTogether = 32;          // output channels of a product, so that pixels are read seldom
+constexpr size_t kProductFloats = 32768;  // that stay in the L2 cache
 
 // Output channels [o, o + channels) of an image, all of one group: the product of their filters with some
 // rows of pixels is what every pixel adds, tap by tap of the filter, and goes to the output row by row.
 class TransposedChannels {
 public:
-    TransposedChannels(const ConvTranspose2dArgs& g, std::size_t image, std::size_t o, std::size_t channels)
+    TransposedChannels(const ConvTranspose2dArgs& g, size_t image, size_t o, size_t channels)
         : g_(g), o_(o), channels_(channels), first_(o / g.group_outputs() * g.group_inputs()) {
         x_ = g.x + (image * g.in_channels + first_) * g.in_h * g.in_w;
         planes_ = g.y + (image * g.out_channels + o) * g.out_h * g.out_w;
@@ -23,16 +23,16 @@ public:
 
     void run() {
         gather_filters();
-        const std::size_t plane = g_.out_h * g_.out_w;
-        for (std::size_t c = 0; c < channels_ && !g_.tiles(); ++c)
+        const size_t plane = g_.out_h * g_.out_w;
+        for (size_t c = 0; c < channels_ && !g_.tiles(); ++c)
             std::fill_n(planes_ + c * plane, plane, bias(c));
-        const std::size_t of_row = std::max<std::size_t>(1, channels_ * g_.taps() * g_.in_w);
-        const std::size_t rows = std::max<std::size_t>(1, kProductFloats / of_row);
+        const size_t of_row = std::max<size_t>(1, channels_ * g_.taps() * g_.in_w);
+        const size_t rows = std::max<size_t>(1, kProductFloats / of_row);
         products_.resize(channels_ * g_.taps() * rows * g_.in_w);
-        for (std::size_t row = 0; row < g_.in_h; row += rows) {
-            const std::size_t count = std::min(rows, g_.in_h - row);
+        for (size_t row = 0; row < g_.in_h; row += rows) {
+            const size_t count = std::min(rows, g_.in_h - row);
             multiply(row, count);
-            for (std::size_t c = 0; c < channels_; ++c) {
+            for (size_t c = 0; c < channels_; ++c) {
                 const float* from = products_.data() + c * g_.taps() * count * g_.in_w;
                 if (g_.tiles())
                     place(from, row, count, bias(c), planes_ + c * plane);
@@ -43,76 +43,71 @@ public:
     }
 
 private:
-    float bias(std::size_t c) const { return g_.bias ? g_.bias[o_ + c] : 0.0f; }
+    float bias(size_t c) const { return g_.bias ? g_.bias[o_ + c] : 0.0f; }
 
     // [channel][tap][input]
     void gather_filters() {
-        const std::size_t inputs = g_.group_inputs(), taps = g_.taps();
+        const size_t inputs = g_.group_inputs(), taps = g_.taps();
         filters_.resize(channels_ * taps * inputs);
         float* to = filters_.data();
-        for (std::size_t c = 0; c < channels_; ++c, to += taps * inputs)
-            for (std::size_t i = 0; i < inputs; ++i) {
+        for (size_t c = 0; c < channels_; ++c, to += taps * inputs)
+            for (size_t i = 0; i < inputs; ++i) {
                 const float* from =
                     g_.w + ((first_ + i) * g_.group_outputs() + (o_ + c) % g_.group_outputs()) * taps;
-                for (std::size_t t = 0; t < taps; ++t) to[t * inputs + i] = from[t];
+                for (size_t t = 0; t < taps; ++t) to[t * inputs + i] = from[t];
             }
     }
-    void multiply(std::size_t row, std::size_t rows) {
+    void multiply(size_t row, size_t rows) {
         BatchedGemmArgs a;
         a.m = channels_ * g_.taps(), a.n = rows * g_.in_w, a.k = g_.group_inputs();
-        a.a = filters_.data(), a.lda = static_cast<std::ptrdiff_t>(a.k);
-        a.b = x_ + row * g_.in_w, a.ldb = static_cast<std::ptrdiff_t>(g_.in_h * g_.in_w);
-        a.c = products_.data(), a.ldc = static_cast<std::ptrdiff_t>(a.n);
+        a.a = filters_.data(), a.lda = static_cast<ptrdiff_t>(a.k);
+        a.b = x_ + row * g_.in_w, a.ldb = static_cast<ptrdiff_t>(g_.in_h * g_.in_w);
+        a.c = products_.data(), a.ldc = static_cast<ptrdiff_t>(a.n);
         batched_gemm_f32(a, 0, 1);
     }
     // Where every element of the output has one product.
-    void place(const float* products, std::size_t row, std::size_t rows, float bias, float* plane) const {
-        const std::size_t width = g_.in_w, step = g_.stride_w;
-        for (std::size_t ky = 0; ky < g_.kernel_h; ++ky)
-            for (std::size_t r = 0; r < rows; ++r) {
+    void place(const float* products, size_t row, size_t rows, float bias, float* plane) const {
+        const size_t width = g_.in_w, step = g_.stride_w;
+        for (size_t ky = 0; ky < g_.kernel_h; ++ky)
+            for (size_t r = 0; r < rows; ++r) {
                 float* to = plane + ((row + r) * g_.stride_h + ky) * g_.out_w;
-                const auto from = [&](std::size_t kx) {
-                    return products + ((ky * step + kx) * rows + r) * width;
-                };
+                const auto from = [&](size_t kx) { return products + ((ky * step + kx) * rows + r) * width; };
                 if (step == 2) {
                     const float *even = from(0), *odd = from(1);
-                    for (std::size_t i = 0; i < width; ++i) {
+                    for (size_t i = 0; i < width; ++i) {
                         to[2 * i] = even[i] + bias;
                         to[2 * i + 1] = odd[i] + bias;
                     }
                     continue;
                 }
-                for (std::size_t kx = 0; kx < step; ++kx)
-                    for (std::size_t i = 0; i < width; ++i) to[i * step + kx] = from(kx)[i] + bias;
+                for (size_t kx = 0; kx < step; ++kx)
+                    for (size_t i = 0; i < width; ++i) to[i * step + kx] = from(kx)[i] + bias;
             }
     }
-    void add(const float* products, std::size_t row, std::size_t rows, float* plane) const {
-        const auto stride = static_cast<std::ptrdiff_t>(g_.stride_w),
-                   width = static_cast<std::ptrdiff_t>(g_.in_w),
-                   out_w = static_cast<std::ptrdiff_t>(g_.out_w);
-        for (std::size_t tap = 0; tap < g_.taps(); ++tap) {
-            const std::ptrdiff_t shift =
-                static_cast<std::ptrdiff_t>(tap % g_.kernel_w * g_.dilation_w) - g_.pad_left;
-            const std::ptrdiff_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-            const std::ptrdiff_t end =
-                shift >= out_w ? 0 : std::min(width, (out_w - shift + stride - 1) / stride);
-            for (std::size_t r = 0; r < rows; ++r) {
-                const std::ptrdiff_t y =
-                    static_cast<std::ptrdiff_t>((row + r) * g_.stride_h + tap / g_.kernel_w * g_.dilation_h) -
+    void add(const float* products, size_t row, size_t rows, float* plane) const {
+        const auto stride = static_cast<ptrdiff_t>(g_.stride_w), width = static_cast<ptrdiff_t>(g_.in_w),
+                   out_w = static_cast<ptrdiff_t>(g_.out_w);
+        for (size_t tap = 0; tap < g_.taps(); ++tap) {
+            const ptrdiff_t shift = static_cast<ptrdiff_t>(tap % g_.kernel_w * g_.dilation_w) - g_.pad_left;
+            const ptrdiff_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+            const ptrdiff_t end = shift >= out_w ? 0 : std::min(width, (out_w - shift + stride - 1) / stride);
+            for (size_t r = 0; r < rows; ++r) {
+                const ptrdiff_t y =
+                    static_cast<ptrdiff_t>((row + r) * g_.stride_h + tap / g_.kernel_w * g_.dilation_h) -
                     g_.pad_top;
-                if (y < 0 || y >= static_cast<std::ptrdiff_t>(g_.out_h)) continue;
+                if (y < 0 || y >= static_cast<ptrdiff_t>(g_.out_h)) continue;
                 const float* from = products + (tap * rows + r) * g_.in_w;
                 float* to = plane + y * out_w + shift;
                 if (stride == 1)
-                    for (std::ptrdiff_t i = begin; i < end; ++i) to[i] += from[i];
+                    for (ptrdiff_t i = begin; i < end; ++i) to[i] += from[i];
                 else
-                    for (std::ptrdiff_t i = begin; i < end; ++i) to[i * stride] += from[i];
+                    for (ptrdiff_t i = begin; i < end; ++i) to[i * stride] += from[i];
             }
         }
     }
 
     const ConvTranspose2dArgs& g_;
-    std::size_t o_, channels_, first_;
+    size_t o_, channels_, first_;
     const float* x_;
     float* planes_;
     std::vector<float> filters_, products_;
@@ -121,13 +116,11 @@ private:
 }  // namespace
 
 void conv_transpose2d_f32(const ConvTranspose2dArgs& g, int ith, int nth) {
-    const std::size_t tasks = g.batch * g.out_channels;
-    const std::size_t end = tasks * static_cast<std::size_t>(ith + 1) / static_cast<std::size_t>(nth);
-    for (std::size_t task = tasks * static_cast<std::size_t>(ith) / static_cast<std::size_t>(nth);
-         task < end;) {
-        const std::size_t o = task % g.out_channels,
-                          left_in_group = g.group_outputs() - o % g.group_outputs();
-        const std::size_t channels = std::min({kTogether, left_in_group, end - task});
+    const size_t tasks = g.batch * g.out_channels;
+    const size_t end = tasks * static_cast<size_t>(ith + 1) / static_cast<size_t>(nth);
+    for (size_t task = tasks * static_cast<size_t>(ith) / static_cast<size_t>(nth); task < end;) {
+        const size_t o = task % g.out_channels, left_in_group = g.group_outputs() - o % g.group_outputs();
+        const size_t channels = std::min({kTogether, left_in_group, end - task});
         TransposedChannels(g, task / g.out_channels, o, channels).run();
         task += channels;
     }

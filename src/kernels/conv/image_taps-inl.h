@@ -24,14 +24,13 @@ inline constexpr bool kHasTaps = HWY_TARGET != HWY_SCALAR;
 
 // kTaps neighbouring columns for each of the outputs [x, x + kLanes) of a row, of which output o begins at
 // column o * kStride - pad of the image.
-template <std::size_t kTaps, std::size_t kStride>
+template <size_t kTaps, size_t kStride>
 class ImageTaps {
     static_assert(kStride == 1 || kStride == 2);
 
 public:
-    ImageTaps(std::size_t x, std::ptrdiff_t pad, std::size_t in_w)
-        : first_(static_cast<std::ptrdiff_t>(x * kStride) - pad) {
-        for (std::size_t i = 0; i < kLoads; ++i) ranges_[i] = LaneRange(first_ + offset(i), in_w);
+    ImageTaps(size_t x, ptrdiff_t pad, size_t in_w) : first_(static_cast<ptrdiff_t>(x * kStride) - pad) {
+        for (size_t i = 0; i < kLoads; ++i) ranges_[i] = LaneRange(first_ + offset(i), in_w);
     }
 
     // tap[k] = column k of each window in `row`, and `outside` where that lies beyond the image.
@@ -40,11 +39,11 @@ public:
         const float* from = row + first_;
         if constexpr (kStride == 1) {
             HWY_UNROLL(8)
-            for (std::size_t k = 0; k < kTaps; ++k) tap[k] = ranges_[k].load(d, from + k, outside);
+            for (size_t k = 0; k < kTaps; ++k) tap[k] = ranges_[k].load(d, from + k, outside);
         } else {
 #if HWY_TARGET != HWY_SCALAR
             HWY_UNROLL(8)
-            for (std::size_t k = 0; k < kTaps; k += 2) {
+            for (size_t k = 0; k < kTaps; k += 2) {
                 const TileVec low = ranges_[k].load(d, from + k, outside);
                 const TileVec high = ranges_[k + 1].load(d, from + k + kLanes, outside);
                 tap[k] = hn::ConcatEven(d, high, low);
@@ -55,21 +54,19 @@ public:
     }
 
 private:
-    static constexpr std::size_t kLoads = kStride == 1 ? kTaps : (kTaps + 1) / 2 * 2;
-    static constexpr std::ptrdiff_t offset(std::size_t i) {
-        return static_cast<std::ptrdiff_t>(kStride == 1 ? i : i / 2 * 2 + i % 2 * kLanes);
+    static constexpr size_t kLoads = kStride == 1 ? kTaps : (kTaps + 1) / 2 * 2;
+    static constexpr ptrdiff_t offset(size_t i) {
+        return static_cast<ptrdiff_t>(kStride == 1 ? i : i / 2 * 2 + i % 2 * kLanes);
     }
 
     // The lanes of a vector from column `at` on that lie within a row of `size` columns.
     class LaneRange {
     public:
         LaneRange() = default;
-        LaneRange(std::ptrdiff_t at, std::size_t size) {
-            const auto lanes = static_cast<std::ptrdiff_t>(kLanes),
-                       end = static_cast<std::ptrdiff_t>(size) - at;
-            begin_ = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(-at, 0, lanes));
-            end_ = static_cast<std::size_t>(
-                std::clamp<std::ptrdiff_t>(end, static_cast<std::ptrdiff_t>(begin_), lanes));
+        LaneRange(ptrdiff_t at, size_t size) {
+            const auto lanes = static_cast<ptrdiff_t>(kLanes), end = static_cast<ptrdiff_t>(size) - at;
+            begin_ = static_cast<size_t>(std::clamp<ptrdiff_t>(-at, 0, lanes));
+            end_ = static_cast<size_t>(std::clamp<ptrdiff_t>(end, static_cast<ptrdiff_t>(begin_), lanes));
         }
         HWY_INLINE TileVec load(TileTag d, const float* p, TileVec outside) const {
             if (HWY_LIKELY(begin_ == 0 && end_ == kLanes)) return hn::LoadU(d, p);
@@ -85,10 +82,10 @@ private:
         }
 
     private:
-        std::size_t begin_ = 0, end_ = 0;
+        size_t begin_ = 0, end_ = 0;
     };
 
-    std::ptrdiff_t first_;
+    ptrdiff_t first_;
     LaneRange ranges_[kLoads];
 };
 

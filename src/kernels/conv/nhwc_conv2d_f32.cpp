@@ -20,105 +20,103 @@ namespace {
 
 // Pixels of the output that share a slice of filters while it is in the L1 cache. Few of them read it too
 // seldom for that to be worth more sums on their way to memory and back: then the L2 cache has to do.
-inline constexpr std::size_t kStripPixels = 96, kFewPixels = 24;
-inline constexpr std::size_t kSliceBytes = (kRegisters == 32 ? 24 : 16) << 10;
-constexpr std::size_t slice_bytes(std::size_t pixels) {
-    return pixels <= kFewPixels ? 5 * kSliceBytes : kSliceBytes;
-}
+inline constexpr size_t kStripPixels = 96, kFewPixels = 24;
+inline constexpr size_t kSliceBytes = (kRegisters == 32 ? 24 : 16) << 10;
+constexpr size_t slice_bytes(size_t pixels) { return pixels <= kFewPixels ? 5 * kSliceBytes : kSliceBytes; }
 
 // Sums for some pixels and kVecs vectors of output channels. With 16 registers 6 × 2 sums are as many as fit.
-constexpr std::size_t tile_pixels(std::size_t vecs) { return vecs == kTileVecs ? 6 : 8; }
+constexpr size_t tile_pixels(size_t vecs) { return vecs == kTileVecs ? 6 : 8; }
 
 // A stretch of depth whose elements are neighbours in the input: a tap's channels, or those of a row of taps.
 struct Run {
-    std::size_t tap, skip;  // where it begins: so many floats behind the tap's first channel
-    std::size_t k, depth;
+    size_t tap, skip;  // where it begins: so many floats behind the tap's first channel
+    size_t k, depth;
 };
 
 // One tile over a slice of depth.
 struct PixelTile {
     const float* const*
         taps;  // [tap][pixel]: where each pixel meets the input, from the tile's first pixel on
-    std::size_t taps_stride;
+    size_t taps_stride;
     const float* zeros;  // what taps outside the image point to
     const Run* runs;
-    std::size_t run_count;
+    size_t run_count;
     const float* filters;  // of the first panel
-    std::size_t panel_stride;
+    size_t panel_stride;
     const float*
         ahead[2];       // panels that are read next, to be fetched meanwhile; null: leave it to the processor
     const float* bias;  // sums start from it; null: they go on from y
     bool is_last;       // the epilogue is due
     NhwcEpilogue epilogue;
     float* y;
-    std::size_t y_stride;
-    std::size_t tail;  // lanes of the last vector that exist
+    size_t y_stride;
+    size_t tail;  // lanes of the last vector that exist
 };
 
-template <std::size_t kVecs, std::size_t kPixels>
+template <size_t kVecs, size_t kPixels>
 HWY_INLINE void add_run(const PixelTile& t, const Run& run, TileVec (&sum)[kPixels][kVecs]) {
     const TileTag d;
     const float* const* at = t.taps + run.tap * t.taps_stride;
     if (std::all_of(at, at + kPixels, [&](const float* x) { return x == t.zeros; })) return;
     const float* x[kPixels];
     const float* filters[kVecs];
-    for (std::size_t r = 0; r < kPixels; ++r) x[r] = at[r] + run.skip;
-    for (std::size_t v = 0; v < kVecs; ++v)
+    for (size_t r = 0; r < kPixels; ++r) x[r] = at[r] + run.skip;
+    for (size_t v = 0; v < kVecs; ++v)
         filters[v] = t.filters + v * kLanes / kFilterPanel * t.panel_stride + run.k * kFilterPanel +
                      v * kLanes % kFilterPanel;
-    const auto add = [&](std::size_t i) HWY_ATTR {
+    const auto add = [&](size_t i) HWY_ATTR {
         TileVec row[kVecs];
         HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kVecs; ++v) row[v] = hn::LoadU(d, filters[v] + i * kFilterPanel);
+        for (size_t v = 0; v < kVecs; ++v) row[v] = hn::LoadU(d, filters[v] + i * kFilterPanel);
         HWY_UNROLL(16)
-        for (std::size_t r = 0; r < kPixels; ++r) {
+        for (size_t r = 0; r < kPixels; ++r) {
             const TileVec pixel = hn::Set(d, x[r][i]);
             HWY_UNROLL(16)
-            for (std::size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(pixel, row[v], sum[r][v]);
+            for (size_t v = 0; v < kVecs; ++v) sum[r][v] = hn::MulAdd(pixel, row[v], sum[r][v]);
         }
     };
     if (t.ahead[0]) {
-        for (std::size_t i = 0; i < run.depth; ++i) {
+        for (size_t i = 0; i < run.depth; ++i) {
             for (const float* panel : t.ahead) __builtin_prefetch(panel + (run.k + i) * kFilterPanel, 0, 2);
             add(i);
         }
     } else {
-        for (std::size_t i = 0; i < run.depth; ++i) add(i);
+        for (size_t i = 0; i < run.depth; ++i) add(i);
     }
 }
 
-template <std::size_t kVecs, std::size_t kPixels>
+template <size_t kVecs, size_t kPixels>
 HWY_NOINLINE void pixel_tile(const PixelTile& t) {
     const TileTag d;
     const auto each = [&](auto fn) HWY_ATTR {
         HWY_UNROLL(16)
-        for (std::size_t r = 0; r < kPixels; ++r) {
+        for (size_t r = 0; r < kPixels; ++r) {
             HWY_UNROLL(16)
-            for (std::size_t v = 0; v < kVecs; ++v) fn(r, v);
+            for (size_t v = 0; v < kVecs; ++v) fn(r, v);
         }
     };
     const bool is_whole = t.tail == kLanes;
-    const auto load = [&](const float* from, std::size_t v) HWY_ATTR {
+    const auto load = [&](const float* from, size_t v) HWY_ATTR {
         return v + 1 < kVecs || is_whole ? hn::LoadU(d, from + v * kLanes)
                                          : load_first(d, from + v * kLanes, t.tail);
     };
     TileVec sum[kPixels][kVecs];
     if (t.bias)
-        each([&](std::size_t r, std::size_t v) HWY_ATTR { sum[r][v] = hn::LoadU(d, t.bias + v * kLanes); });
+        each([&](size_t r, size_t v) HWY_ATTR { sum[r][v] = hn::LoadU(d, t.bias + v * kLanes); });
     else
-        each([&](std::size_t r, std::size_t v) HWY_ATTR { sum[r][v] = load(t.y + r * t.y_stride, v); });
-    for (std::size_t i = 0; i < t.run_count; ++i) add_run(t, t.runs[i], sum);
+        each([&](size_t r, size_t v) HWY_ATTR { sum[r][v] = load(t.y + r * t.y_stride, v); });
+    for (size_t i = 0; i < t.run_count; ++i) add_run(t, t.runs[i], sum);
     const NhwcEpilogue& e = t.epilogue;
     if (t.is_last && e.residual && e.residual_first)
-        each([&](std::size_t r, std::size_t v)
+        each([&](size_t r, size_t v)
                  HWY_ATTR { sum[r][v] = hn::Add(sum[r][v], load(e.residual + r * t.y_stride, v)); });
     if (t.is_last && e.has_limits)
-        each([&](std::size_t r, std::size_t v)
+        each([&](size_t r, size_t v)
                  HWY_ATTR { sum[r][v] = at_most(d, at_least(d, sum[r][v], e.low), e.high); });
     if (t.is_last && e.residual && !e.residual_first)
-        each([&](std::size_t r, std::size_t v)
+        each([&](size_t r, size_t v)
                  HWY_ATTR { sum[r][v] = hn::Add(sum[r][v], load(e.residual + r * t.y_stride, v)); });
-    each([&](std::size_t r, std::size_t v) HWY_ATTR {
+    each([&](size_t r, size_t v) HWY_ATTR {
         float* to = t.y + r * t.y_stride + v * kLanes;
         if (v + 1 < kVecs || is_whole)
             hn::StoreU(sum[r][v], d, to);
@@ -129,14 +127,14 @@ HWY_NOINLINE void pixel_tile(const PixelTile& t) {
 
 using PixelTileFn = void (*)(const PixelTile&);
 
-template <std::size_t kVecs, std::size_t... kPixels>
-PixelTileFn pixel_tile_fn(std::size_t pixels, std::index_sequence<kPixels...>) {
-    static constexpr PixelTileFn kFns[] = {&pixel_tile<kVecs, kPixels + 1>...};
-    return kFns[pixels - 1];
+template <size_t kVecs, size_t... kPixels>
+PixelTileFn pixel_tile_fn(size_t pixels, std::index_sequence<kPixels...>) {
+    static constexpr PixelTileFn fns[] = {&pixel_tile<kVecs, kPixels + 1>...};
+    return fns[pixels - 1];
 }
 
-template <std::size_t kVecs>
-PixelTileFn find_pixel_tile(std::size_t vecs, std::size_t pixels) {
+template <size_t kVecs>
+PixelTileFn find_pixel_tile(size_t vecs, size_t pixels) {
     if constexpr (kVecs > 1) {
         if (vecs < kVecs) return find_pixel_tile<kVecs - 1>(vecs, pixels);
     }
@@ -154,7 +152,7 @@ struct NhwcScratch {
 // A convolution for one image and group.
 class NhwcConvolution {
 public:
-    NhwcConvolution(const Conv2dArgs& g, const float* packed, std::size_t batch, NhwcScratch& scratch)
+    NhwcConvolution(const Conv2dArgs& g, const float* packed, size_t batch, NhwcScratch& scratch)
         : g_(g),
           group_(batch % g.groups),
           image_(batch / g.groups),
@@ -168,34 +166,34 @@ public:
     }
 
     // Pixels [first, last) of the image's output and channels [out, out_end) of the group's.
-    void run(std::size_t first, std::size_t last, std::size_t out, std::size_t out_end) {
+    void run(size_t first, size_t last, size_t out, size_t out_end) {
         find_taps(first, last);
-        constexpr std::size_t kColumns = kTileVecs * kLanes;
+        constexpr size_t kColumns = kTileVecs * kLanes;
         for (; out < out_end; out += kColumns) {
-            const std::size_t channels = std::min(kColumns, out_end - out);
+            const size_t channels = std::min(kColumns, out_end - out);
             sum_pixels(first, last, out, channels, out + kColumns < out_end);
         }
     }
 
 private:
-    void find_taps(std::size_t first, std::size_t last) {
-        const auto in_h = static_cast<std::ptrdiff_t>(g_.in_h), in_w = static_cast<std::ptrdiff_t>(g_.in_w);
-        std::size_t out_y = first / g_.out_w,
-                    out_x = first % g_.out_w;  // counted on: a division takes longer than a tap
-        for (std::size_t p = first; p < last; ++p, ++out_x) {
+    void find_taps(size_t first, size_t last) {
+        const auto in_h = static_cast<ptrdiff_t>(g_.in_h), in_w = static_cast<ptrdiff_t>(g_.in_w);
+        size_t out_y = first / g_.out_w,
+               out_x = first % g_.out_w;  // counted on: a division takes longer than a tap
+        for (size_t p = first; p < last; ++p, ++out_x) {
             if (out_x == g_.out_w) out_x = 0, ++out_y;
-            const std::ptrdiff_t y = static_cast<std::ptrdiff_t>(out_y * g_.stride_h) - g_.pad_top;
-            const std::ptrdiff_t x = static_cast<std::ptrdiff_t>(out_x * g_.stride_w) - g_.pad_left;
-            const std::ptrdiff_t reach = static_cast<std::ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
+            const ptrdiff_t y = static_cast<ptrdiff_t>(out_y * g_.stride_h) - g_.pad_top;
+            const ptrdiff_t x = static_cast<ptrdiff_t>(out_x * g_.stride_w) - g_.pad_left;
+            const ptrdiff_t reach = static_cast<ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
             scratch_.meets_edge[p - first] = x < 0 || x + reach >= in_w;
             const float** to = scratch_.taps.data() + (p - first);
-            for (std::size_t ky = 0; ky < g_.kernel_h; ++ky) {
-                const std::ptrdiff_t row = y + static_cast<std::ptrdiff_t>(ky * g_.dilation_h);
+            for (size_t ky = 0; ky < g_.kernel_h; ++ky) {
+                const ptrdiff_t row = y + static_cast<ptrdiff_t>(ky * g_.dilation_h);
                 const bool has_row = row >= 0 && row < in_h;
-                for (std::size_t kx = 0; kx < g_.kernel_w; ++kx, to += kStripPixels) {
-                    const std::ptrdiff_t column = x + static_cast<std::ptrdiff_t>(kx * g_.dilation_w);
+                for (size_t kx = 0; kx < g_.kernel_w; ++kx, to += kStripPixels) {
+                    const ptrdiff_t column = x + static_cast<ptrdiff_t>(kx * g_.dilation_w);
                     const bool is_inside = has_row && column >= 0 && column < in_w;
-                    *to = is_inside ? x_ + (row * in_w + column) * static_cast<std::ptrdiff_t>(g_.in_channels)
+                    *to = is_inside ? x_ + (row * in_w + column) * static_cast<ptrdiff_t>(g_.in_channels)
                                     : scratch_.zeros.data();
                 }
             }
@@ -203,28 +201,26 @@ private:
     }
 
     // Depth [k0, k0 + depth) as stretches of `length` elements each, the first elements of `taps` taps.
-    static void find_runs(std::size_t k0, std::size_t depth, std::size_t length, std::size_t taps,
-                          std::vector<Run>& runs) {
+    static void find_runs(size_t k0, size_t depth, size_t length, size_t taps, std::vector<Run>& runs) {
         runs.clear();
-        for (std::size_t k = k0; k < k0 + depth;) {
-            const std::size_t skip = k % length, count = std::min(length - skip, k0 + depth - k);
+        for (size_t k = k0; k < k0 + depth;) {
+            const size_t skip = k % length, count = std::min(length - skip, k0 + depth - k);
             runs.push_back({k / length * taps, skip, k - k0, count});
             k += count;
         }
     }
 
     // Filters of the panel of an output channel, from the k-th on.
-    const float* filters_at(std::size_t out, std::size_t k) const {
+    const float* filters_at(size_t out, size_t k) const {
         return filters_ + (out / kFilterPanel * k_ + k) * kFilterPanel + out % kFilterPanel;
     }
 
-    void sum_pixels(std::size_t first, std::size_t last, std::size_t out, std::size_t channels,
-                    bool more_follow) {
-        const std::size_t vecs = divide_up(channels, kLanes), width = vecs * kLanes;
-        const std::size_t tiles = divide_up(last - first, tile_pixels(vecs));
-        const std::size_t slices =
-            divide_up(k_, std::max<std::size_t>(1, slice_bytes(last - first) / sizeof(float) / width));
-        const std::size_t channel = group_ * (g_.out_channels / g_.groups) + out;
+    void sum_pixels(size_t first, size_t last, size_t out, size_t channels, bool more_follow) {
+        const size_t vecs = divide_up(channels, kLanes), width = vecs * kLanes;
+        const size_t tiles = divide_up(last - first, tile_pixels(vecs));
+        const size_t slices =
+            divide_up(k_, std::max<size_t>(1, slice_bytes(last - first) / sizeof(float) / width));
+        const size_t channel = group_ * (g_.out_channels / g_.groups) + out;
         alignas(64) float bias[kTileVecs * kLanes] = {};
         if (g_.bias) std::copy_n(g_.bias + channel, channels, bias);
         const bool rows_are_dense = g_.groups == 1 && g_.dilation_w == 1;
@@ -233,8 +229,8 @@ private:
         tile.taps_stride = kStripPixels, tile.zeros = scratch_.zeros.data();
         tile.panel_stride = k_ * kFilterPanel;
         tile.y_stride = g_.out_channels, tile.tail = channels - (vecs - 1) * kLanes;
-        for (std::size_t s = 0; s < slices; ++s) {
-            const std::size_t k0 = s * k_ / slices, depth = (s + 1) * k_ / slices - k0;
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * k_ / slices, depth = (s + 1) * k_ / slices - k0;
             find_runs(k0, depth, channels_, 1, scratch_.by_tap);
             find_runs(k0, depth, channels_ * g_.kernel_w, g_.kernel_w, scratch_.by_row);
             tile.filters = filters_at(out, k0);
@@ -242,8 +238,8 @@ private:
             const float* next_filters = !tile.is_last ? filters_at(out, k0 + depth)
                                         : more_follow ? filters_at(out + channels, 0)
                                                       : nullptr;
-            for (std::size_t i = 0, pixel = 0; i < tiles; ++i) {
-                const std::size_t next = (i + 1) * (last - first) / tiles, count = next - pixel;
+            for (size_t i = 0, pixel = 0; i < tiles; ++i) {
+                const size_t next = (i + 1) * (last - first) / tiles, count = next - pixel;
                 const bool* edges = scratch_.meets_edge + pixel;
                 const bool by_row =
                     rows_are_dense && std::none_of(edges, edges + count, [](bool b) { return b; });
@@ -251,8 +247,7 @@ private:
                 tile.runs = runs.data(), tile.run_count = runs.size();
                 tile.taps = scratch_.taps.data() + pixel;
                 fetch_share(next_filters, i, tiles, divide_up(channels, kFilterPanel), tile);
-                const std::size_t at =
-                    (image_ * g_.out_h * g_.out_w + first + pixel) * g_.out_channels + channel;
+                const size_t at = (image_ * g_.out_h * g_.out_w + first + pixel) * g_.out_channels + channel;
                 tile.y = g_.y + at;
                 tile.epilogue = NhwcEpilogue(g_, at);
                 find_pixel_tile<kTileVecs>(vecs, count)(tile);
@@ -263,9 +258,9 @@ private:
     }
 
     // What comes next is fetched by several tiles, evenly, or memory would be idle in some of them.
-    static void fetch_share(const float* next_filters, std::size_t index, std::size_t tiles,
-                            std::size_t panels, PixelTile& tile) {
-        const std::size_t panel = 2 * index;
+    static void fetch_share(const float* next_filters, size_t index, size_t tiles, size_t panels,
+                            PixelTile& tile) {
+        const size_t panel = 2 * index;
         if (!next_filters || tiles == 1 || panel >= panels) {
             tile.ahead[0] = tile.ahead[1] = nullptr;
         } else {
@@ -275,7 +270,7 @@ private:
     }
 
     const Conv2dArgs& g_;
-    std::size_t group_, image_, channels_, k_;
+    size_t group_, image_, channels_, k_;
     const float* x_;
     const float* filters_;
     NhwcScratch& scratch_;
@@ -285,16 +280,16 @@ private:
 
 void nhwc_conv2d(const Conv2dArgs& g, const float* packed, int ith, int nth) {
     static thread_local NhwcScratch scratch;
-    const std::size_t pixels = g.out_h * g.out_w;
+    const size_t pixels = g.out_h * g.out_w;
     const ConvExtent extent{g.batch * g.groups * pixels, g.out_channels / g.groups,
                             g.in_channels / g.groups * g.kernel_h * g.kernel_w};
     const ConvShare share = conv_share(extent, ith, nth);
     if (share.out == share.out_end) return;
-    for (std::size_t at = share.pixel; at < share.pixel_end;) {
-        const std::size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
-        const std::size_t strips = divide_up(count, kStripPixels);
+    for (size_t at = share.pixel; at < share.pixel_end;) {
+        const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
+        const size_t strips = divide_up(count, kStripPixels);
         NhwcConvolution convolution(g, packed, at / pixels, scratch);
-        for (std::size_t i = 0; i < strips; ++i)
+        for (size_t i = 0; i < strips; ++i)
             convolution.run(first + i * count / strips, first + (i + 1) * count / strips, share.out,
                             share.out_end);
         at += count;

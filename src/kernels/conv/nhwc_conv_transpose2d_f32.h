@@ -9,13 +9,13 @@
 namespace headrace::kernels {
 
 // Bytes that pack_transposed_filters() writes. Of the arguments, channels, groups and kernel are read.
-std::size_t packed_transposed_filters_bytes(const ConvTranspose2dArgs& args);
+size_t packed_transposed_filters_bytes(const ConvTranspose2dArgs& args);
 
 // Packs the filters, whose input channels, output channels of a group, rows and columns lie `strides` floats
 // apart, for products with rows of pixels: for each group and filter row a matrix [group_inputs][kernel_w ·
 // group_outputs] as pack() makes it. `packed` is aligned to kPackedAlignment.
 void pack_transposed_filters(const ConvTranspose2dArgs& args, const float* filter,
-                             const std::array<std::ptrdiff_t, 4>& strides, float* packed);
+                             const std::array<ptrdiff_t, 4>& strides, float* packed);
 
 // What conv_transpose2d_f32() computes, where x and y have their channels last, args.w is not read but
 // `packed` is. Runs thread ith's share of nth: some rows of the output. Keeps up to 128 KiB for each thread.

@@ -26,7 +26,7 @@ struct NhwcEpilogue {
 
     NhwcEpilogue() = default;
     // For sums that begin at y[at].
-    NhwcEpilogue(const Conv2dArgs& g, std::size_t at) {
+    NhwcEpilogue(const Conv2dArgs& g, size_t at) {
         if (is_late(g)) return;
         residual = g.residual ? g.residual + at : nullptr;
         residual_first = g.residual_first;
@@ -51,9 +51,9 @@ struct NhwcEpilogue {
     }
 
     // What is left for sums of some pixels and channels that are stored at y[at].
-    static void finish_rest(const Conv2dArgs& g, std::size_t pixels, std::size_t channels, std::size_t at) {
+    static void finish_rest(const Conv2dArgs& g, size_t pixels, size_t channels, size_t at) {
         if (!is_late(g)) return;
-        const auto stride = static_cast<std::ptrdiff_t>(g.out_channels);
+        const auto stride = static_cast<ptrdiff_t>(g.out_channels);
         finish({.activation = g.activation,
                 .residual = g.residual ? g.residual + at : nullptr,
                 .residual_first = g.residual_first,

@@ -13,10 +13,10 @@ namespace headrace::kernels {
 bool has_nhwc_winograd_conv2d(const Conv2dArgs& shape);
 
 // Floats that pack_winograd_filters() writes: 16 for each pair of channels, where filters have 9.
-std::size_t packed_winograd_filters_size(std::size_t in_channels, std::size_t out_channels);
+size_t packed_winograd_filters_size(size_t in_channels, size_t out_channels);
 
 // Packs filters [kernel_h][kernel_w][in_channels][out_channels] of 3 × 3. Aligned to kPackedAlignment.
-void pack_winograd_filters(const float* w, std::size_t in_channels, std::size_t out_channels, float* packed);
+void pack_winograd_filters(const float* w, size_t in_channels, size_t out_channels, float* packed);
 
 // What nhwc_conv2d_f32() computes with windows of 3 × 3, steps and distances of 1 and one group; rounding
 // errors are about twice as large, and relative to the largest of the 4 × 4 pixels that share a tile. NaN and

@@ -17,14 +17,14 @@ namespace headrace::kernels {
 struct Int8Layout {
     bool nibbles, minima, wide_scales;
     int zero;  // what codes are shifted by to have no sign
-    std::size_t groups;
+    size_t groups;
 
-    std::size_t code_bytes(std::size_t width) const { return width * (nibbles ? 16 : 32); }
-    std::size_t scale_bytes(std::size_t width) const { return width * (wide_scales ? 4 : 2); }
-    std::size_t group_bytes(std::size_t width) const {
+    size_t code_bytes(size_t width) const { return width * (nibbles ? 16 : 32); }
+    size_t scale_bytes(size_t width) const { return width * (wide_scales ? 4 : 2); }
+    size_t group_bytes(size_t width) const {
         return code_bytes(width) + scale_bytes(width) * (minima ? 2 : 1);
     }
-    std::size_t panel_bytes(std::size_t width) const { return groups * group_bytes(width); }
+    size_t panel_bytes(size_t width) const { return groups * group_bytes(width); }
 };
 
 }  // namespace headrace::kernels
@@ -47,14 +47,14 @@ namespace {
 // A panel of B.
 struct Int8Panel {
     const std::byte* packed;
-    std::size_t width;
+    size_t width;
     const float* init;  // of `width` floats
     bool is_last;       // of those of the thread
 };
 
 // What comes next is fetched in all passes over a slice, evenly, or memory would be idle in some of them. A
 // single pass leaves that to the processor.
-void fetch_share(const Int8Panel& panel, const std::byte* next, std::size_t pass, std::size_t passes,
+void fetch_share(const Int8Panel& panel, const std::byte* next, size_t pass, size_t passes,
                  bool is_last_slice, Int8Job& job) {
     job.ahead_lines =
         passes == 1 || (panel.is_last && is_last_slice) ? 0 : divide_up(job.group_bytes, passes * kLineBytes);
@@ -63,11 +63,11 @@ void fetch_share(const Int8Panel& panel, const std::byte* next, std::size_t pass
 
 // c = init + the panel times `rows` rounded rows of A.
 template <class S, class L>
-void run_panel(const Int8Layout& layout, const RoundedRows& a, std::size_t k, std::size_t rows,
-               const Int8Panel& panel, float* c, std::ptrdiff_t ldc) {
-    const std::size_t width = panel.width, tiles = divide_up(rows, S::kRows);
-    const std::size_t step = rows <= S::kFewRows && width == kPanelWidth ? S::kFewRowsVecs : S::kVecs;
-    for (std::size_t g = 0; g < layout.groups; g += kSliceGroups) {
+void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t rows, const Int8Panel& panel,
+               float* c, ptrdiff_t ldc) {
+    const size_t width = panel.width, tiles = divide_up(rows, S::kRows);
+    const size_t step = rows <= S::kFewRows && width == kPanelWidth ? S::kFewRowsVecs : S::kVecs;
+    for (size_t g = 0; g < layout.groups; g += kSliceGroups) {
         Int8Job job{};
         job.groups = std::min(kSliceGroups, layout.groups - g);
         job.lda = k, job.a_group_stride = layout.groups;
@@ -76,18 +76,18 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, std::size_t k, st
         job.ldc = ldc;
         const std::byte* slice = panel.packed + g * job.group_bytes;
         const std::byte* next = slice + job.groups * job.group_bytes;
-        const std::size_t passes = divide_up(width, step * kLanes) * tiles;
-        for (std::size_t col = 0; col < width; col += step * kLanes) {
-            const std::size_t vecs = std::min(step, (width - col) / kLanes);
+        const size_t passes = divide_up(width, step * kLanes) * tiles;
+        for (size_t col = 0; col < width; col += step * kLanes) {
+            const size_t vecs = std::min(step, (width - col) / kLanes);
             job.b = slice + col * 4;
             job.scales = slice + layout.code_bytes(width) + col * (layout.wide_scales ? 4 : 2);
             job.init = g == 0 ? panel.init + col : nullptr;
-            for (std::size_t i = 0; i < tiles; ++i) {
-                const std::size_t row = i * rows / tiles, end = (i + 1) * rows / tiles;
+            for (size_t i = 0; i < tiles; ++i) {
+                const size_t row = i * rows / tiles, end = (i + 1) * rows / tiles;
                 job.a = a.codes(row) + g * kBlockElements;
                 job.a_groups = a.groups(row) + g;
-                job.c = c + static_cast<std::ptrdiff_t>(row) * ldc + col;
-                const std::size_t pass = col / (step * kLanes) * tiles + i;
+                job.c = c + static_cast<ptrdiff_t>(row) * ldc + col;
+                const size_t pass = col / (step * kLanes) * tiles + i;
                 fetch_share(panel, next, pass, passes, g + job.groups == layout.groups, job);
                 run_tile<S, L>(end - row, vecs, job, std::make_index_sequence<S::kRows>());
             }
@@ -96,26 +96,25 @@ void run_panel(const Int8Layout& layout, const RoundedRows& a, std::size_t k, st
 }
 
 // Rows that are rounded at a time.
-inline constexpr std::size_t kInt8BlockRows = 192;
+inline constexpr size_t kInt8BlockRows = 192;
 
 // A panel that is wider than C is computed beside it and copied.
 template <class S, class L>
-void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, std::size_t panel,
-              std::size_t row, std::size_t rows, const RoundedRows& rounded, bool is_last) {
-    const std::size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col),
-                      width = packed_width(cols);
+void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, size_t panel, size_t row,
+              size_t rows, const RoundedRows& rounded, bool is_last) {
+    const size_t col = panel * kPanelWidth, cols = std::min(kPanelWidth, g.n - col),
+                 width = packed_width(cols);
     alignas(64) float init[kPanelWidth] = {};
     if (g.bias) std::memcpy(init, g.bias + col, cols * sizeof(float));
     const Int8Panel of_b{packed + panel * layout.panel_bytes(kPanelWidth), width, init, is_last};
-    float* c = g.c + static_cast<std::ptrdiff_t>(row) * g.ldc + col;
+    float* c = g.c + static_cast<ptrdiff_t>(row) * g.ldc + col;
     if (cols == width) {
         run_panel<S, L>(layout, rounded, g.k, rows, of_b, c, g.ldc);
     } else {
         alignas(64) float sums[kInt8BlockRows * kPanelWidth];
         run_panel<S, L>(layout, rounded, g.k, rows, of_b, sums, kPanelWidth);
-        for (std::size_t r = 0; r < rows; ++r)
-            std::memcpy(c + static_cast<std::ptrdiff_t>(r) * g.ldc, sums + r * kPanelWidth,
-                        cols * sizeof(float));
+        for (size_t r = 0; r < rows; ++r)
+            std::memcpy(c + static_cast<ptrdiff_t>(r) * g.ldc, sums + r * kPanelWidth, cols * sizeof(float));
     }
     const Finish finish = finish_of(g);
     if (finish.needed()) HWY_NAMESPACE::finish(finish.at(row, col), rows, cols, c, g.ldc);
@@ -124,14 +123,14 @@ void run_rows(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
 template <class S, class L>
 void run_rect(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, const Rect& rect,
               RoundedRows& rounded) {
-    const std::size_t most =
-        std::clamp<std::size_t>(S::kBlockBytes / g.k / S::kRows * S::kRows, S::kRows, kInt8BlockRows);
+    const size_t most =
+        std::clamp<size_t>(S::kBlockBytes / g.k / S::kRows * S::kRows, S::kRows, kInt8BlockRows);
     // The tiles take the zero of such codes away themselves.
     const int zero = S::kTakesSigned && !layout.nibbles ? 0 : layout.zero;
-    for (std::size_t row = rect.row; row < rect.row_end; row += most) {
-        const std::size_t rows = std::min(most, rect.row_end - row);
-        rounded.fill(g.a + static_cast<std::ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, zero);
-        for (std::size_t p = rect.panel; p < rect.panel_end; ++p)
+    for (size_t row = rect.row; row < rect.row_end; row += most) {
+        const size_t rows = std::min(most, rect.row_end - row);
+        rounded.fill(g.a + static_cast<ptrdiff_t>(row) * g.lda, g.lda, rows, g.k, zero);
+        for (size_t p = rect.panel; p < rect.panel_end; ++p)
             run_rows<S, L>(g, layout, packed, p, row, rows, rounded, p + 1 == rect.panel_end);
     }
 }
@@ -140,10 +139,10 @@ void run_rect(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
 // else panels, so that each panel is read once.
 template <class S, class Fn>
 void for_each_int8_rect(const GemmArgs& g, int ith, int nth, Fn fn) {
-    const std::size_t tiles = divide_up(g.m, S::kRows), threads = static_cast<std::size_t>(nth);
+    const size_t tiles = divide_up(g.m, S::kRows), threads = static_cast<size_t>(nth);
     if (g.m < kInt8BlockRows / 2 * threads) return for_each_rect(1, g.m, g.n, S::kRows, ith, nth, fn);
-    const std::size_t row = tiles * static_cast<std::size_t>(ith) / threads * S::kRows,
-                      end = std::min(g.m, tiles * static_cast<std::size_t>(ith + 1) / threads * S::kRows);
+    const size_t row = tiles * static_cast<size_t>(ith) / threads * S::kRows,
+                 end = std::min(g.m, tiles * static_cast<size_t>(ith + 1) / threads * S::kRows);
     if (row < end && g.n > 0) fn(Rect{0, row, end, 0, divide_up(g.n, kPanelWidth)});
 }
 
@@ -213,7 +212,7 @@ ChosenGemm chosen_gemm() {
     return {nullptr, 0};
 }
 
-Int8Layout layout_of(BlockFormat format, std::size_t k) {
+Int8Layout layout_of(BlockFormat format, size_t k) {
     const bool minima = format == BlockFormat::q4_1 || format == BlockFormat::q4_k ||
                         format == BlockFormat::q4_1_f32,
                bytes = format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32;
@@ -226,7 +225,7 @@ Int8Layout layout_of(BlockFormat format, std::size_t k) {
             .groups = k / kBlockElements};
 }
 
-void store_scale(const Int8Layout& layout, float value, std::size_t column, std::byte* to) {
+void store_scale(const Int8Layout& layout, float value, size_t column, std::byte* to) {
     if (layout.wide_scales)
         std::memcpy(to + column * sizeof(float), &value, sizeof(value));
     else
@@ -234,11 +233,11 @@ void store_scale(const Int8Layout& layout, float value, std::size_t column, std:
 }
 
 // Column `column` of a group of a panel that is `width` wide.
-void pack_group(const Int8Layout& layout, const BlockGroup& group, std::size_t column, std::size_t width,
+void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column, size_t width,
                 std::byte* to) {
-    for (std::size_t i = 0; i < kBlockElements; ++i) {
+    for (size_t i = 0; i < kBlockElements; ++i) {
         const auto code = static_cast<std::byte>(group.codes[i] + layout.zero);
-        const std::size_t quad = i / 4 % (layout.nibbles ? 4 : 8);
+        const size_t quad = i / 4 % (layout.nibbles ? 4 : 8);
         std::byte& place = to[quad * width * 4 + column * 4 + i % 4];
         place = layout.nibbles && i >= 16 ? place | code << 4 : code;
     }
@@ -257,21 +256,21 @@ bool has_block_gemm_int8(BlockFormat format) {
 
 int int8_ways() { return chosen_gemm().ways; }
 
-std::size_t packed_blocks_bytes(BlockFormat format, std::size_t k, std::size_t n) {
+size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
     return layout_of(format, k).panel_bytes(packed_width(n));
 }
 
-void pack_blocks(BlockFormat format, const std::byte* b, std::size_t k, std::size_t n, std::byte* packed) {
+void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std::byte* packed) {
     const Int8Layout layout = layout_of(format, k);
-    const std::size_t row_bytes = blocks_bytes(format, static_cast<std::int64_t>(k));
-    for (std::size_t first = 0; first < n; first += kPanelWidth) {
-        const std::size_t width = std::min(kPanelWidth, packed_width(n - first));
+    const size_t row_bytes = blocks_bytes(format, static_cast<int64_t>(k));
+    for (size_t first = 0; first < n; first += kPanelWidth) {
+        const size_t width = std::min(kPanelWidth, packed_width(n - first));
         std::byte* panel = packed + first / kPanelWidth * layout.panel_bytes(kPanelWidth);
         if (first + width > n) std::memset(panel, 0, layout.panel_bytes(width));
-        for (std::size_t column = 0; column < std::min(width, n - first); ++column)
-            for (std::size_t g = 0; g < layout.groups; ++g) {
+        for (size_t column = 0; column < std::min(width, n - first); ++column)
+            for (size_t g = 0; g < layout.groups; ++g) {
                 BlockGroup group;
-                unpack_group(format, b + (first + column) * row_bytes, static_cast<std::int64_t>(g), group);
+                unpack_group(format, b + (first + column) * row_bytes, static_cast<int64_t>(g), group);
                 pack_group(layout, group, column, width, panel + g * layout.group_bytes(width));
             }
     }

@@ -16,11 +16,11 @@ bool has_block_gemm_int8(BlockFormat format);
 int int8_ways();
 
 // Bytes that pack_blocks() writes: those of the blocks; q4_k takes a third more. n is rounded up to 16.
-std::size_t packed_blocks_bytes(BlockFormat format, std::size_t k, std::size_t n);
+size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n);
 
 // Packs rows [n][k] of blocks into panels of 64 columns, for each 32 elements of k: codes, four neighbours in
 // k side by side, then scales, then minima. Aligned to kPackedAlignment.
-void pack_blocks(BlockFormat format, const std::byte* b, std::size_t k, std::size_t n, std::byte* packed);
+void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std::byte* packed);
 
 // What gemm_f32() computes, where args.packed_b is not read but `packed` is, and where A is rounded: each 32
 // elements of a row to 8 bits and a scale, as ggml's own products with blocks do. A row with a NaN or

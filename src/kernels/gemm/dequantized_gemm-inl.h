@@ -18,16 +18,16 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 // Depth of a slice that a thread expands at a time.
-inline constexpr std::size_t kExpandedDepth = 256;
+inline constexpr size_t kExpandedDepth = 256;
 
-HWY_INLINE void run_panel_slice(const GemmArgs& g, const Rect& rect, const PanelJob& slice, std::size_t col) {
-    const std::size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
-    for (std::size_t block = 0; block < blocks; ++block) {
-        const std::size_t first = block * rows / blocks, end = (block + 1) * rows / blocks;
+HWY_INLINE void run_panel_slice(const GemmArgs& g, const Rect& rect, const PanelJob& slice, size_t col) {
+    const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
+    for (size_t block = 0; block < blocks; ++block) {
+        const size_t first = block * rows / blocks, end = (block + 1) * rows / blocks;
         PanelJob job = slice;
         job.rows = end - first;
-        job.a = slice.a + static_cast<std::ptrdiff_t>(rect.row + first) * g.lda;
-        job.c = g.c + static_cast<std::ptrdiff_t>(rect.row + first) * g.ldc + col;
+        job.a = slice.a + static_cast<ptrdiff_t>(rect.row + first) * g.lda;
+        job.c = g.c + static_cast<ptrdiff_t>(rect.row + first) * g.ldc + col;
         job.finish = slice.finish.at(rect.row + first, col);
         run_panel(job);
     }
@@ -38,21 +38,21 @@ HWY_INLINE void run_panel_slice(const GemmArgs& g, const Rect& rect, const Panel
 template <class Panel>
 void run_expanded(const GemmArgs& g, Panel& panel, const Rect& rect) {
     const Finish finish = finish_of(g);
-    const std::size_t slices = std::max<std::size_t>(1, divide_up(g.k, kExpandedDepth)),
-                      units = divide_up(g.k, Panel::kUnit);
-    for (std::size_t p = rect.panel; p < rect.panel_end; ++p) {
-        const std::size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
-        const std::size_t width = packed_width(cols);
+    const size_t slices = std::max<size_t>(1, divide_up(g.k, kExpandedDepth)),
+                 units = divide_up(g.k, Panel::kUnit);
+    for (size_t p = rect.panel; p < rect.panel_end; ++p) {
+        const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
+        const size_t width = packed_width(cols);
         alignas(64) float first_sums[kPanelWidth] = {};
         if (g.bias) std::memcpy(first_sums, g.bias + col, cols * sizeof(float));
-        for (std::size_t s = 0; s < slices; ++s) {
-            const std::size_t k0 = s * units / slices * Panel::kUnit,
-                              k1 = std::min(g.k, (s + 1) * units / slices * Panel::kUnit);
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * units / slices * Panel::kUnit,
+                         k1 = std::min(g.k, (s + 1) * units / slices * Panel::kUnit);
             panel.fill(col, cols, width, k0, k1);
             PanelJob job{};
             job.cols = cols, job.depth = k1 - k0;
             job.a = g.a + k0, job.lda = g.lda;
-            job.b = panel.values(), job.ldb = static_cast<std::ptrdiff_t>(width);
+            job.b = panel.values(), job.ldb = static_cast<ptrdiff_t>(width);
             job.ldc = g.ldc;
             job.init = s == 0 ? first_sums : nullptr;
             job.finish = finish, job.last = s + 1 == slices;

@@ -16,19 +16,19 @@ namespace {
 // back.
 template <class Half>
 struct HalfColumns : FloatRows {
-    using Element = std::uint16_t;
-    static HWY_INLINE TileVec load(const std::uint16_t* from) { return widen<Half>(from); }
+    using Element = uint16_t;
+    static HWY_INLINE TileVec load(const uint16_t* from) { return widen<Half>(from); }
 };
 
 template <class Half>
-void run_halves(const GemmArgs& g, const std::uint16_t* packed, int ith, int nth) {
+void run_halves(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
                   [&](const Rect& rect) { run_packed<HalfColumns<Half>>(g, packed, rect, plain_rows(g)); });
 }
 
 }  // namespace
 
-void half_gemm(const GemmArgs& g, const std::uint16_t* packed, bool is_bf16, int ith, int nth) {
+void half_gemm(const GemmArgs& g, const uint16_t* packed, bool is_bf16, int ith, int nth) {
     if (is_bf16)
         run_halves<hwy::bfloat16_t>(g, packed, ith, nth);
     else

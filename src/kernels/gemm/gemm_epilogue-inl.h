@@ -30,16 +30,15 @@ struct Finish {
     float clamp_min = 0, clamp_max = 0;
     const float* residual = nullptr;
     bool residual_first = false;
-    std::ptrdiff_t ldr = 0;
+    ptrdiff_t ldr = 0;
 
     bool needed() const { return scale != 1 || row_bias || residual || activation != Activation::none; }
 
     // The same for the part of C that begins at `row` and `col`.
-    Finish at(std::size_t row, std::size_t col) const {
+    Finish at(size_t row, size_t col) const {
         Finish part = *this;
         if (row_bias) part.row_bias += row;
-        if (residual)
-            part.residual += static_cast<std::ptrdiff_t>(row) * ldr + static_cast<std::ptrdiff_t>(col);
+        if (residual) part.residual += static_cast<ptrdiff_t>(row) * ldr + static_cast<ptrdiff_t>(col);
         return part;
     }
 };
@@ -54,21 +53,20 @@ HWY_INLINE HWY_MAYBE_UNUSED Finish finish_of(const GemmArgs& g) {
 }
 
 template <class Fn>
-HWY_INLINE void finish_with(const Finish& f, std::size_t rows, std::size_t cols, float* c, std::ptrdiff_t ldc,
-                            Fn fn) {
+HWY_INLINE void finish_with(const Finish& f, size_t rows, size_t cols, float* c, ptrdiff_t ldc, Fn fn) {
     const TileTag d;
     const TileVec scale = hn::Set(d, f.scale);
-    for (std::size_t r = 0; r < rows; ++r) {
+    for (size_t r = 0; r < rows; ++r) {
         const TileVec bias = hn::Set(d, f.row_bias ? f.row_bias[r] : 0.0f);
-        float* row = c + static_cast<std::ptrdiff_t>(r) * ldc;
-        const float* residual = f.residual ? f.residual + static_cast<std::ptrdiff_t>(r) * f.ldr : nullptr;
+        float* row = c + static_cast<ptrdiff_t>(r) * ldc;
+        const float* residual = f.residual ? f.residual + static_cast<ptrdiff_t>(r) * f.ldr : nullptr;
         const auto finished = [&](TileVec sum, auto load) HWY_ATTR {
             TileVec x = hn::MulAdd(sum, scale, bias);
             if (residual && f.residual_first) x = hn::Add(x, load(residual));
             x = fn(d, x);
             return residual && !f.residual_first ? hn::Add(x, load(residual)) : x;
         };
-        std::size_t j = 0;
+        size_t j = 0;
         for (; j + kLanes <= cols; j += kLanes) {
             const auto load = [&](const float* p) HWY_ATTR { return hn::LoadU(d, p + j); };
             hn::StoreU(finished(load(row), load), d, row + j);
@@ -95,8 +93,8 @@ struct Clamp {
 };
 
 // Applies f to rows × cols sums at c.
-HWY_NOINLINE HWY_MAYBE_UNUSED void finish(const Finish& f, std::size_t rows, std::size_t cols, float* c,
-                                          std::ptrdiff_t ldc) {
+HWY_NOINLINE HWY_MAYBE_UNUSED void finish(const Finish& f, size_t rows, size_t cols, float* c,
+                                          ptrdiff_t ldc) {
     const auto with = [&](auto fn) HWY_ATTR { finish_with(f, rows, cols, c, ldc, fn); };
     switch (f.activation) {
         case Activation::none: return with(None());

@@ -20,21 +20,19 @@ void gemm(const GemmArgs& g, int ith, int nth) {
                   [&](const Rect& rect) { run_packed<PlainColumns>(g, g.packed_b, rect, plain_rows(g)); });
 }
 
-void pack_panels(const float* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
-                 std::size_t n, float* packed) {
-    for (std::size_t col = 0; col < n; col += kPanelWidth) {
-        const std::size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
+void pack_panels(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed) {
+    for (size_t col = 0; col < n; col += kPanelWidth) {
+        const size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
         float* panel = packed + col * k;
-        const float* source = b + static_cast<std::ptrdiff_t>(col) * stride_n;
+        const float* source = b + static_cast<ptrdiff_t>(col) * stride_n;
         if (stride_k == 1) {
-            transpose_block(source, stride_n, cols, k, panel, static_cast<std::ptrdiff_t>(width));
+            transpose_block(source, stride_n, cols, k, panel, static_cast<ptrdiff_t>(width));
         } else {
-            for (std::size_t i = 0; i < k; ++i)
-                for (std::size_t j = 0; j < cols; ++j)
-                    panel[i * width + j] = source[i * stride_k + j * stride_n];
+            for (size_t i = 0; i < k; ++i)
+                for (size_t j = 0; j < cols; ++j) panel[i * width + j] = source[i * stride_k + j * stride_n];
         }
         if (cols == width) continue;
-        for (std::size_t i = 0; i < k; ++i)
+        for (size_t i = 0; i < k; ++i)
             std::memset(panel + i * width + cols, 0, (width - cols) * sizeof(float));
     }
 }
@@ -48,10 +46,9 @@ namespace headrace::kernels {
 HWY_EXPORT(gemm);
 HWY_EXPORT(pack_panels);
 
-std::size_t packed_bytes(std::size_t k, std::size_t n) { return k * packed_width(n) * sizeof(float); }
+size_t packed_bytes(size_t k, size_t n) { return k * packed_width(n) * sizeof(float); }
 
-void pack(const float* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k, std::size_t n,
-          float* packed) {
+void pack(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed) {
     HWY_DYNAMIC_DISPATCH(pack_panels)(b, stride_k, stride_n, k, n, packed);
 }
 

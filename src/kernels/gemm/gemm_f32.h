@@ -12,36 +12,35 @@ enum class Activation { none, relu, clamp, gelu_erf, gelu_tanh, silu, sigmoid, t
 
 // Columns in one packed panel. Fixed, so packed weights do not depend on the vector width of the
 // machine that packed them.
-inline constexpr std::size_t kPanelWidth = 64;
+inline constexpr size_t kPanelWidth = 64;
 
 // Columns that `cols` of a packed panel take: the last panel ends in zeros.
-constexpr std::size_t packed_width(std::size_t cols) { return (cols + 15) / 16 * 16; }
+constexpr size_t packed_width(size_t cols) { return (cols + 15) / 16 * 16; }
 
 // Alignment in bytes that pack() expects of its destination and gemm_f32() of packed weights.
-inline constexpr std::size_t kPackedAlignment = 64;
+inline constexpr size_t kPackedAlignment = 64;
 
 // Bytes that pack() writes for B[k][n]: k × n floats, n rounded up to 16.
-std::size_t packed_bytes(std::size_t k, std::size_t n);
+size_t packed_bytes(size_t k, size_t n);
 
 // Packs B[k][n], where element (i, j) is b[i * stride_k + j * stride_n] (strides in floats), into panels
 // of 64 columns: panel p holds its k rows one after the other, 64 floats each. The last panel is only as
 // wide as n needs, rounded up to 16 columns and padded with zeros. A weight W[n][k] packs with stride_k =
 // 1, stride_n = row stride.
-void pack(const float* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k, std::size_t n,
-          float* packed);
+void pack(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed);
 
 // C[m][n] = activation(A[m][k] · B[k][n] + bias[n]) + residual[m][n]; rows are contiguous,
 // row strides are in floats.
 struct GemmArgs {
-    std::size_t m = 0, n = 0, k = 0;
+    size_t m = 0, n = 0, k = 0;
     const float* a = nullptr;
-    std::ptrdiff_t lda = 0;
+    ptrdiff_t lda = 0;
     const float* packed_b = nullptr;  // from pack(), kPackedAlignment-aligned
     float* c = nullptr;               // must not overlap a, residual or packed_b
-    std::ptrdiff_t ldc = 0;
+    ptrdiff_t ldc = 0;
     const float* bias = nullptr;      // n floats, or null
     const float* residual = nullptr;  // or null
-    std::ptrdiff_t ldr = 0;           // 0: the same row of n floats is added to every row of C
+    ptrdiff_t ldr = 0;                // 0: the same row of n floats is added to every row of C
     Activation activation = Activation::none;
     float clamp_min = 0, clamp_max = 0;  // read by Activation::clamp only
 };
@@ -53,15 +52,15 @@ void gemm_f32(const GemmArgs& args, int ith, int nth);
 // ahead. All strides are in floats; a batch stride of 0 broadcasts. C must not overlap A or B.
 struct BatchedGemmArgs {
     static constexpr int kBatchDims = 3;
-    std::size_t batch[kBatchDims] = {1, 1, 1};
-    std::size_t m = 0, n = 0, k = 0;
+    size_t batch[kBatchDims] = {1, 1, 1};
+    size_t m = 0, n = 0, k = 0;
     const float* a = nullptr;
-    std::ptrdiff_t a_batch[kBatchDims] = {}, lda = 0;
+    ptrdiff_t a_batch[kBatchDims] = {}, lda = 0;
     const float* b = nullptr;
-    std::ptrdiff_t b_batch[kBatchDims] = {}, ldb = 0;
+    ptrdiff_t b_batch[kBatchDims] = {}, ldb = 0;
     bool b_transposed = false;  // false: b is rows [k][n]; true: rows [n][k]
     float* c = nullptr;
-    std::ptrdiff_t c_batch[kBatchDims] = {}, ldc = 0;
+    ptrdiff_t c_batch[kBatchDims] = {}, ldc = 0;
     float scale = 1;
 };
 

@@ -12,7 +12,7 @@ namespace headrace::kernels {
 
 // Rows [row, row_end) of the panels of columns [panel, panel_end) of one matrix of the batch.
 struct Rect {
-    std::size_t batch, row, row_end, panel, panel_end;
+    size_t batch, row, row_end, panel, panel_end;
 };
 
 // Calls fn(Rect) for thread ith's share of nth of `batches` results of m × n. Tiles of rows are
@@ -20,27 +20,26 @@ struct Rect {
 // thread gets the same number of sums to within a tile; a share is a run of that order: part of a
 // panel, whole panels, part of a panel.
 template <class Fn>
-void for_each_rect(std::size_t batches, std::size_t m, std::size_t n, std::size_t rows_per_tile, int ith,
-                   int nth, Fn fn) {
+void for_each_rect(size_t batches, size_t m, size_t n, size_t rows_per_tile, int ith, int nth, Fn fn) {
     if (batches == 0 || m == 0 || n == 0) return;
-    constexpr std::size_t kColumnsPerUnit = 16, kFullWidth = kPanelWidth / kColumnsPerUnit;
-    const std::size_t tiles = (m + rows_per_tile - 1) / rows_per_tile;
-    const std::size_t panels = (n + kPanelWidth - 1) / kPanelWidth;
-    const std::size_t last_columns = n - (panels - 1) * kPanelWidth;
-    const std::size_t last_width = (last_columns + kColumnsPerUnit - 1) / kColumnsPerUnit;
-    const std::size_t units = tiles * ((panels - 1) * kFullWidth + last_width);  // of one matrix
+    constexpr size_t kColumnsPerUnit = 16, kFullWidth = kPanelWidth / kColumnsPerUnit;
+    const size_t tiles = (m + rows_per_tile - 1) / rows_per_tile;
+    const size_t panels = (n + kPanelWidth - 1) / kPanelWidth;
+    const size_t last_columns = n - (panels - 1) * kPanelWidth;
+    const size_t last_width = (last_columns + kColumnsPerUnit - 1) / kColumnsPerUnit;
+    const size_t units = tiles * ((panels - 1) * kFullWidth + last_width);  // of one matrix
 
     struct Point {
-        std::size_t panel, row;
+        size_t panel, row;
     };
-    const auto point = [&](std::size_t unit) -> Point {
+    const auto point = [&](size_t unit) -> Point {
         if (unit == units) return {panels, 0};
-        const std::size_t panel = unit / (tiles * kFullWidth), rest = unit % (tiles * kFullWidth);
-        const std::size_t tile = rest / (panel + 1 == panels ? last_width : kFullWidth);
+        const size_t panel = unit / (tiles * kFullWidth), rest = unit % (tiles * kFullWidth);
+        const size_t tile = rest / (panel + 1 == panels ? last_width : kFullWidth);
         return {panel, tile * m / tiles};
     };
-    const std::size_t first = units * batches * ith / nth, last = units * batches * (ith + 1) / nth;
-    for (std::size_t batch = first / units; batch * units < last; ++batch) {
+    const size_t first = units * batches * ith / nth, last = units * batches * (ith + 1) / nth;
+    for (size_t batch = first / units; batch * units < last; ++batch) {
         Point begin = point(std::max(first, batch * units) - batch * units);
         const Point end = point(std::min(last, (batch + 1) * units) - batch * units);
         if (begin.panel == end.panel) {
@@ -58,23 +57,22 @@ void for_each_rect(std::size_t batches, std::size_t m, std::size_t n, std::size_
 
 // Packs B[k][n] of 16-bit elements, any strides apart, into panels of kPanelWidth columns. A row of a panel
 // holds kDepth rows of B, in which a column's elements are neighbours; what B does not fill is 0.
-template <std::size_t kDepth>
-void pack_16_bits(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
-                  std::size_t n, std::uint16_t* packed) {
+template <size_t kDepth>
+void pack_16_bits(const uint16_t* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n,
+                  uint16_t* packed) {
     // Some rows of a panel at a time, so that what is read and what is written stay in the cache.
-    constexpr std::size_t kRows = 64;
-    const std::size_t depth = (k + kDepth - 1) / kDepth * kDepth;
-    for (std::size_t col = 0; col < n; col += kPanelWidth) {
-        const std::size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
-        const std::uint16_t* from = b + static_cast<std::ptrdiff_t>(col) * stride_n;
-        std::uint16_t* panel = packed + col * depth;
+    constexpr size_t kRows = 64;
+    const size_t depth = (k + kDepth - 1) / kDepth * kDepth;
+    for (size_t col = 0; col < n; col += kPanelWidth) {
+        const size_t cols = std::min(kPanelWidth, n - col), width = packed_width(cols);
+        const uint16_t* from = b + static_cast<ptrdiff_t>(col) * stride_n;
+        uint16_t* panel = packed + col * depth;
         if (cols < width || k < depth) std::memset(panel, 0, depth * width * sizeof(*panel));
-        for (std::size_t first = 0; first < k; first += kRows)
-            for (std::size_t j = 0; j < cols; ++j)
-                for (std::size_t i = first; i < std::min(k, first + kRows); ++i)
+        for (size_t first = 0; first < k; first += kRows)
+            for (size_t j = 0; j < cols; ++j)
+                for (size_t i = first; i < std::min(k, first + kRows); ++i)
                     panel[(i / kDepth * width + j) * kDepth + i % kDepth] =
-                        from[static_cast<std::ptrdiff_t>(i) * stride_k +
-                             static_cast<std::ptrdiff_t>(j) * stride_n];
+                        from[static_cast<ptrdiff_t>(i) * stride_k + static_cast<ptrdiff_t>(j) * stride_n];
     }
 }
 

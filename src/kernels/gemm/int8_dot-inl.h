@@ -52,17 +52,15 @@ struct VnniSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = false;
     // The sums, the products and both halves of the codes are kept in registers. Few rows take a panel's
     // lines as they lie.
-    static constexpr std::size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = kPanelWidth / kLanes;
-    static constexpr std::size_t kBlockBytes = 768 << 10;
+    static constexpr size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kBlockBytes = 768 << 10;
     Int32Vec sums;
 
-    HEADRACE_BYTES HWY_INLINE void start(std::int32_t correction) { sums = hn::Set(Int32Tag(), correction); }
+    HEADRACE_BYTES HWY_INLINE void start(int32_t correction) { sums = hn::Set(Int32Tag(), correction); }
     HEADRACE_BYTES HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         sums.raw = _mm512_dpbusd_epi32(sums.raw, b.raw, a.raw);
     }
-    HEADRACE_BYTES HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], std::int32_t) {
-        return of[0].sums;
-    }
+    HEADRACE_BYTES HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], int32_t) { return of[0].sums; }
 };
 
 inline int byte_ways() { return cpu_features().avx512_vnni ? 1 : 0; }
@@ -85,26 +83,26 @@ void with_byte_sums(int, Fn fn) {
 struct PairSums {
     static constexpr bool kTakesBytes = false, kTakesSigned = false;
     // One vector of columns beside four rows keeps the sums of both halves of codes in registers.
-    static constexpr std::size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
-    static constexpr std::size_t kBlockBytes = 256 << 10;
+    static constexpr size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kBlockBytes = 256 << 10;
     __m256i sums;
 
-    HWY_INLINE void start(std::int32_t) { sums = _mm256_setzero_si256(); }
+    HWY_INLINE void start(int32_t) { sums = _mm256_setzero_si256(); }
     HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(b.raw, a.raw));
         // Else g++ adds the products of many quads up as a tree, for which there are too few registers.
         asm("" : "+x"(sums));
     }
-    HWY_INLINE static Int32Vec total(const PairSums (&of)[1], std::int32_t correction) {
+    HWY_INLINE static Int32Vec total(const PairSums (&of)[1], int32_t correction) {
         return Int32Vec{_mm256_add_epi32(_mm256_set1_epi32(correction), of[0].times(1))};
     }
-    HWY_INLINE static Int32Vec total(const PairSums (&of)[2], std::int32_t correction) {
+    HWY_INLINE static Int32Vec total(const PairSums (&of)[2], int32_t correction) {
         return Int32Vec{_mm256_add_epi32(_mm256_set1_epi32(correction),
                                          _mm256_add_epi32(of[0].times(1), of[1].times(16)))};
     }
 
 private:
-    HWY_INLINE __m256i times(std::int16_t factor) const {
+    HWY_INLINE __m256i times(int16_t factor) const {
         return _mm256_madd_epi16(sums, _mm256_set1_epi16(factor));
     }
 };
@@ -114,11 +112,11 @@ private:
 template <bool kVex>
 struct QuadSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = false;
-    static constexpr std::size_t kRows = 4, kVecs = 2, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
-    static constexpr std::size_t kBlockBytes = 256 << 10;
+    static constexpr size_t kRows = 4, kVecs = 2, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kBlockBytes = 256 << 10;
     __m256i sums;
 
-    HWY_INLINE void start(std::int32_t correction) { sums = _mm256_set1_epi32(correction); }
+    HWY_INLINE void start(int32_t correction) { sums = _mm256_set1_epi32(correction); }
     // Not as an intrinsic: all that is inlined around it would have to be compiled for such CPUs.
     HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         if constexpr (kVex)
@@ -126,7 +124,7 @@ struct QuadSums {
         else
             asm("vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(b.raw), "x"(a.raw));
     }
-    HWY_INLINE static Int32Vec total(const QuadSums (&of)[1], std::int32_t) { return Int32Vec{of[0].sums}; }
+    HWY_INLINE static Int32Vec total(const QuadSums (&of)[1], int32_t) { return Int32Vec{of[0].sums}; }
 };
 
 inline bool has_vex_vnni() { return cpu_features().avx_vnni; }
@@ -151,21 +149,21 @@ void with_byte_sums(int way, Fn fn) {
 // Products are added up in 16 bits, where those of a group's codes of 4 bits have room: 8 · 15 · 127 < 2^15.
 struct WideningSums {
     static constexpr bool kTakesBytes = false, kTakesSigned = false;
-    static constexpr std::size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = 2;
-    static constexpr std::size_t kBlockBytes = 256 << 10;
+    static constexpr size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = 2;
+    static constexpr size_t kBlockBytes = 256 << 10;
     int16x8_t low, high;  // of the vector's columns
 
-    HWY_INLINE void start(std::int32_t) { low = high = vdupq_n_s16(0); }
+    HWY_INLINE void start(int32_t) { low = high = vdupq_n_s16(0); }
     HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         const int8x16_t of_b = vreinterpretq_s8_s32(b.raw), of_a = vreinterpretq_s8_s32(a.raw);
         low = vmlal_s8(low, vget_low_s8(of_b), vget_low_s8(of_a));
         high = vmlal_high_s8(high, of_b, of_a);
         asm volatile("" : "+w"(low), "+w"(high));
     }
-    HWY_INLINE static Int32Vec total(const WideningSums (&of)[1], std::int32_t correction) {
+    HWY_INLINE static Int32Vec total(const WideningSums (&of)[1], int32_t correction) {
         return Int32Vec{vaddq_s32(vdupq_n_s32(correction), of[0].columns())};
     }
-    HWY_INLINE static Int32Vec total(const WideningSums (&of)[2], std::int32_t correction) {
+    HWY_INLINE static Int32Vec total(const WideningSums (&of)[2], int32_t correction) {
         const int32x4_t whole = vaddq_s32(vdupq_n_s32(correction), of[0].columns());
         return Int32Vec{vaddq_s32(whole, vshlq_n_s32(of[1].columns(), 4))};
     }
@@ -189,17 +187,17 @@ private:
 // sign.
 struct DotSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = true;
-    static constexpr std::size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = 4;
-    static constexpr std::size_t kBlockBytes = 256 << 10;
+    static constexpr size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = 4;
+    static constexpr size_t kBlockBytes = 256 << 10;
     int32x4_t sums;
 
-    HWY_INLINE void start(std::int32_t correction) { sums = vdupq_n_s32(correction); }
+    HWY_INLINE void start(int32_t correction) { sums = vdupq_n_s32(correction); }
     // Not as an intrinsic: all that is inlined around it would have to be compiled for such CPUs. Volatile
     // keeps the order; else g++ loads the codes of many quads first, for which there are too few registers.
     HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         asm volatile(HEADRACE_ALLOW_DOT "sdot %0.4s, %1.16b, %2.16b" : "+w"(sums) : "w"(b.raw), "w"(a.raw));
     }
-    HWY_INLINE static Int32Vec total(const DotSums (&of)[1], std::int32_t) { return Int32Vec{of[0].sums}; }
+    HWY_INLINE static Int32Vec total(const DotSums (&of)[1], int32_t) { return Int32Vec{of[0].sums}; }
 };
 
 inline bool has_dot_products() {

@@ -21,8 +21,7 @@ namespace {
 
 // The row that the sums of a panel start from: its biases, padded to whole vectors in
 // `buffer` where they end early.
-inline const float* first_sums(const GemmArgs& g, std::size_t col, std::size_t cols,
-                               float (&buffer)[kPanelWidth]) {
+inline const float* first_sums(const GemmArgs& g, size_t col, size_t cols, float (&buffer)[kPanelWidth]) {
     if (!g.bias) return kZeros;
     if (cols == kPanelWidth) return g.bias + col;
     std::memset(buffer, 0, sizeof(buffer));
@@ -32,16 +31,16 @@ inline const float* first_sums(const GemmArgs& g, std::size_t col, std::size_t c
 
 // Rows of a panel from the k-th on, and how far one is from the next.
 template <class Element>
-std::pair<const Element*, std::ptrdiff_t> packed_rows(const GemmArgs& g, const Element* packed,
-                                                      std::size_t panel, std::size_t k) {
-    const std::size_t col = panel * kPanelWidth, width = packed_width(std::min(kPanelWidth, g.n - col));
-    return {packed + col * g.k + k * width, static_cast<std::ptrdiff_t>(width)};
+std::pair<const Element*, ptrdiff_t> packed_rows(const GemmArgs& g, const Element* packed, size_t panel,
+                                                 size_t k) {
+    const size_t col = panel * kPanelWidth, width = packed_width(std::min(kPanelWidth, g.n - col));
+    return {packed + col * g.k + k * width, static_cast<ptrdiff_t>(width)};
 }
 
 // Rows of A as they lie.
 inline auto plain_rows(const GemmArgs& g) {
-    return [&g](std::size_t row, std::size_t, std::size_t k0, std::size_t) {
-        return std::pair(g.a + static_cast<std::ptrdiff_t>(row) * g.lda + k0, g.lda);
+    return [&g](size_t row, size_t, size_t k0, size_t) {
+        return std::pair(g.a + static_cast<ptrdiff_t>(row) * g.lda + k0, g.lda);
     };
 }
 
@@ -52,17 +51,15 @@ inline auto plain_rows(const GemmArgs& g) {
 template <class B, class Rows>
 void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect, Rows rows_of_a) {
     const Finish finish = finish_of(g);
-    const std::size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
-    const std::size_t slices =
-        rows <= tile_rows(kTileVecs) ? 1 : std::max<std::size_t>(1, divide_up(g.k, kBlockDepth));
-    for (std::size_t block = 0; block < blocks; ++block) {
-        const std::size_t row = rect.row + block * rows / blocks,
-                          row_end = rect.row + (block + 1) * rows / blocks;
-        for (std::size_t s = 0; s < slices; ++s) {
-            const std::size_t k0 = s * g.k / slices, k1 = (s + 1) * g.k / slices;
+    const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
+    const size_t slices = rows <= tile_rows(kTileVecs) ? 1 : std::max<size_t>(1, divide_up(g.k, kBlockDepth));
+    for (size_t block = 0; block < blocks; ++block) {
+        const size_t row = rect.row + block * rows / blocks, row_end = rect.row + (block + 1) * rows / blocks;
+        for (size_t s = 0; s < slices; ++s) {
+            const size_t k0 = s * g.k / slices, k1 = (s + 1) * g.k / slices;
             const auto [a, lda] = rows_of_a(row, row_end, k0, k1);
-            for (std::size_t p = rect.panel; p < rect.panel_end; ++p) {
-                const std::size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
+            for (size_t p = rect.panel; p < rect.panel_end; ++p) {
+                const size_t col = p * kPanelWidth, cols = std::min(kPanelWidth, g.n - col);
                 alignas(64) float buffer[kPanelWidth];
                 BasicPanelJob<B> job{};
                 job.rows = row_end - row, job.cols = cols, job.depth = k1 - k0;

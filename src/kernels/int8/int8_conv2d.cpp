@@ -20,60 +20,58 @@ static_assert(kPairPanel == kFilterPanel);  // conv_share() deals out panels
 // One image's part of one group.
 class Int8Convolution {
 public:
-    Int8Convolution(const Int8Conv2dArgs& g, const std::byte* packed, std::size_t image, std::size_t group,
+    Int8Convolution(const Int8Conv2dArgs& g, const std::byte* packed, size_t image, size_t group,
                     StripScratch& scratch)
         : g_(g),
           image_(image),
           group_(group),
           pairs_((g.depth() + 1) / 2),
           of_group_(g.out_channels / g.groups),
-          panels_(reinterpret_cast<const std::int16_t*>(packed) +
+          panels_(reinterpret_cast<const int16_t*>(packed) +
                   group * divide_up(of_group_, kPairPanel) * pairs_ * 2 * kPairPanel),
-          channel_sums_(sums_of_pairs(packed, g.out_channels, g.groups, g.depth(), sizeof(std::int16_t)) +
+          channel_sums_(sums_of_pairs(packed, g.out_channels, g.groups, g.depth(), sizeof(int16_t)) +
                         group * divide_up(of_group_, kPairPanel) * kPairPanel),
           round_(g.result),
           scratch_(scratch) {}
 
     // Pixels [first, last) of the image, output channels [out, out_end) of the group.
-    void run(std::size_t first, std::size_t last, std::size_t out, std::size_t out_end) {
-        for_each_strip(first, last, pairs_, [&](std::size_t begin, std::size_t count) {
+    void run(size_t first, size_t last, size_t out, size_t out_end) {
+        for_each_strip(first, last, pairs_, [&](size_t begin, size_t count) {
             scratch_.reserve(count, pairs_);
             const WindowCopier copier(g_, image_, group_, pairs_ * 2);
             if (g_.x.is_signed)
-                copier.copy<std::int8_t>(begin, count, scratch_.rows.data());
+                copier.copy<int8_t>(begin, count, scratch_.rows.data());
             else
-                copier.copy<std::uint8_t>(begin, count, scratch_.rows.data());
-            for (std::size_t o = out; o < out_end; o += kPairPanel)
+                copier.copy<uint8_t>(begin, count, scratch_.rows.data());
+            for (size_t o = out; o < out_end; o += kPairPanel)
                 panel(begin, count, o, std::min(kPairPanel, of_group_ - o));
         });
     }
 
 private:
-    void panel(std::size_t first, std::size_t count, std::size_t out, std::size_t channels) {
-        alignas(64) std::int32_t init[kPairPanel];
+    void panel(size_t first, size_t count, size_t out, size_t channels) {
+        alignas(64) int32_t init[kPairPanel];
         alignas(64) float bias[kPairPanel] = {}, scale[kPairPanel] = {};
-        const std::size_t channel = group_ * of_group_ + out;
-        for (std::size_t c = 0; c < kPairPanel; ++c)
-            init[c] = static_cast<std::int32_t>(-static_cast<std::uint32_t>(g_.x_zero) *
-                                                static_cast<std::uint32_t>(channel_sums_[out + c]));
+        const size_t channel = group_ * of_group_ + out;
+        for (size_t c = 0; c < kPairPanel; ++c)
+            init[c] = static_cast<int32_t>(-static_cast<uint32_t>(g_.x_zero) *
+                                           static_cast<uint32_t>(channel_sums_[out + c]));
         if (g_.result.bias) std::copy_n(g_.result.bias + channel, channels, bias);
         std::copy_n(g_.result.scale + channel, channels, scale);
         PairTile tile{.init = init, .bias = bias, .scale = scale, .round = &round_};
         tile.ldy = g_.out_channels, tile.channels = channels;
-        const std::int16_t* filters = panels_ + out * pairs_ * 2;
-        const std::size_t at = (image_ * g_.out_h * g_.out_w + first) * g_.out_channels + channel;
+        const int16_t* filters = panels_ + out * pairs_ * 2;
+        const size_t at = (image_ * g_.out_h * g_.out_w + first) * g_.out_channels + channel;
         if (g_.result.is_signed)
-            multiply_strip(tile, scratch_, count, filters, pairs_,
-                           static_cast<std::int8_t*>(g_.result.y) + at);
+            multiply_strip(tile, scratch_, count, filters, pairs_, static_cast<int8_t*>(g_.result.y) + at);
         else
-            multiply_strip(tile, scratch_, count, filters, pairs_,
-                           static_cast<std::uint8_t*>(g_.result.y) + at);
+            multiply_strip(tile, scratch_, count, filters, pairs_, static_cast<uint8_t*>(g_.result.y) + at);
     }
 
     const Int8Conv2dArgs& g_;
-    std::size_t image_, group_, pairs_, of_group_;
-    const std::int16_t* panels_;
-    const std::int32_t* channel_sums_;
+    size_t image_, group_, pairs_, of_group_;
+    const int16_t* panels_;
+    const int32_t* channel_sums_;
     Rounder round_;
     StripScratch& scratch_;
 };
@@ -82,13 +80,13 @@ private:
 
 void convolve_int8(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
     static thread_local StripScratch scratch;
-    const std::size_t pixels = g.out_h * g.out_w;
+    const size_t pixels = g.out_h * g.out_w;
     const ConvShare share =
         conv_share({g.batch * g.groups * pixels, g.out_channels / g.groups, g.depth()}, ith, nth);
     if (share.out == share.out_end) return;
-    for (std::size_t at = share.pixel; at < share.pixel_end;) {
-        const std::size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
-        const std::size_t image = at / pixels / g.groups, group = at / pixels % g.groups;
+    for (size_t at = share.pixel; at < share.pixel_end;) {
+        const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
+        const size_t image = at / pixels / g.groups, group = at / pixels % g.groups;
         Int8Convolution(g, packed, image, group, scratch).run(first, first + count, share.out, share.out_end);
         at += count;
     }

@@ -13,21 +13,21 @@ namespace headrace::kernels {
 // y[b][oy][ox][o] is what `result` makes of Σ (x[b][oy·stride − pad + ky·dilation][…][i] − x_zero) ·
 // w[o][ky][kx][i]; beyond the image x is x_zero. Sums have 32 bits and wrap.
 struct Int8Conv2dArgs {
-    std::size_t batch = 1, in_channels = 0, in_h = 1, in_w = 0;
-    std::size_t out_channels = 0, out_h = 1, out_w = 0, groups = 1;
-    std::size_t kernel_h = 1, kernel_w = 1;
-    std::size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-    std::ptrdiff_t pad_top = 0, pad_left = 0;
+    size_t batch = 1, in_channels = 0, in_h = 1, in_w = 0;
+    size_t out_channels = 0, out_h = 1, out_w = 0, groups = 1;
+    size_t kernel_h = 1, kernel_w = 1;
+    size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    ptrdiff_t pad_top = 0, pad_left = 0;
     Bytes x;
-    std::int32_t x_zero = 0;
+    int32_t x_zero = 0;
     Requantization result;
 
-    std::size_t depth() const { return in_channels / groups * kernel_h * kernel_w; }
+    size_t depth() const { return in_channels / groups * kernel_h * kernel_w; }
 };
 
 // Whether sums of so many products of 16 and 8 bits with a zero point fit in 32 bits, where a filter's
 // numbers are at most 255.
-constexpr bool have_room(std::size_t depth) { return depth <= (std::size_t{1} << 31) / (255 * 255); }
+constexpr bool have_room(size_t depth) { return depth <= (size_t{1} << 31) / (255 * 255); }
 
 // `packed` is of pack_pairs(), of filters [out_channels][kernel_h][kernel_w][in_channels / groups]. Runs
 // thread ith's share of nth, split over images, groups, pixels and output channels. Keeps for each thread

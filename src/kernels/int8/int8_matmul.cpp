@@ -19,13 +19,12 @@ namespace {
 static_assert(kPairPanel == kFilterPanel);  // conv_share() deals out panels
 
 template <class A>
-void widen_rows(const Int8MatMulArgs& g, std::size_t first, std::size_t count, std::size_t length,
-                std::int16_t* to) {
+void widen_rows(const Int8MatMulArgs& g, size_t first, size_t count, size_t length, int16_t* to) {
     const A* from = static_cast<const A*>(g.a.data) + first * g.k;
     if (length == g.k) return widen(from, count * g.k, to);
-    for (std::size_t r = 0; r < count; ++r, from += g.k, to += length) {
+    for (size_t r = 0; r < count; ++r, from += g.k, to += length) {
         widen(from, g.k, to);
-        std::fill(to + g.k, to + length, std::int16_t{0});
+        std::fill(to + g.k, to + length, int16_t{0});
     }
 }
 
@@ -41,34 +40,34 @@ public:
           scratch_(scratch) {}
 
     // Rows [first, last), columns [col, col_end).
-    void run(std::size_t first, std::size_t last, std::size_t col, std::size_t col_end) {
-        for_each_strip(first, last, pairs_, [&](std::size_t begin, std::size_t count) HWY_ATTR {
+    void run(size_t first, size_t last, size_t col, size_t col_end) {
+        for_each_strip(first, last, pairs_, [&](size_t begin, size_t count) HWY_ATTR {
             scratch_.reserve(count, pairs_);
             if (g_.a.is_signed)
-                widen_rows<std::int8_t>(g_, begin, count, pairs_ * 2, scratch_.rows.data());
+                widen_rows<int8_t>(g_, begin, count, pairs_ * 2, scratch_.rows.data());
             else
-                widen_rows<std::uint8_t>(g_, begin, count, pairs_ * 2, scratch_.rows.data());
-            for (std::size_t c = col; c < col_end; c += kPairPanel)
+                widen_rows<uint8_t>(g_, begin, count, pairs_ * 2, scratch_.rows.data());
+            for (size_t c = col; c < col_end; c += kPairPanel)
                 panel(begin, count, c, std::min(kPairPanel, g_.n - c));
         });
     }
 
 private:
-    void panel(std::size_t first, std::size_t count, std::size_t col, std::size_t columns) {
-        alignas(64) std::int32_t init[kPairPanel];
+    void panel(size_t first, size_t count, size_t col, size_t columns) {
+        alignas(64) int32_t init[kPairPanel];
         alignas(64) float bias[kPairPanel] = {}, scale[kPairPanel] = {};
-        for (std::size_t c = 0; c < kPairPanel; ++c)
-            init[c] = static_cast<std::int32_t>(-static_cast<std::uint32_t>(g_.a_zero) *
-                                                static_cast<std::uint32_t>(column_sums_[col + c]));
+        for (size_t c = 0; c < kPairPanel; ++c)
+            init[c] = static_cast<int32_t>(-static_cast<uint32_t>(g_.a_zero) *
+                                           static_cast<uint32_t>(column_sums_[col + c]));
         PairTile tile{.init = init, .bias = bias, .scale = scale};
         tile.ldy = g_.n, tile.channels = columns;
         const W* matrix = panels_ + col * pairs_ * 2;
-        const std::size_t at = first * g_.n + col;
-        if (const auto* sums = std::get_if<std::int32_t*>(&g_.result)) {
+        const size_t at = first * g_.n + col;
+        if (const auto* sums = std::get_if<int32_t*>(&g_.result)) {
             multiply_strip(tile, scratch_, count, matrix, pairs_, *sums + at);
         } else if (const auto* real = std::get_if<RealSums>(&g_.result)) {
             if (real->bias) std::copy_n(real->bias + col, columns, bias);
-            for (std::size_t c = 0; c < columns; ++c) scale[c] = real->factor * real->scale[col + c];
+            for (size_t c = 0; c < columns; ++c) scale[c] = real->factor * real->scale[col + c];
             multiply_strip(tile, scratch_, count, matrix, pairs_, real->y + at);
             finish_panel(*real, count, columns, at);
         } else {
@@ -78,26 +77,24 @@ private:
             const Rounder round(bytes);
             tile.round = &round;
             if (bytes.is_signed)
-                multiply_strip(tile, scratch_, count, matrix, pairs_,
-                               static_cast<std::int8_t*>(bytes.y) + at);
+                multiply_strip(tile, scratch_, count, matrix, pairs_, static_cast<int8_t*>(bytes.y) + at);
             else
-                multiply_strip(tile, scratch_, count, matrix, pairs_,
-                               static_cast<std::uint8_t*>(bytes.y) + at);
+                multiply_strip(tile, scratch_, count, matrix, pairs_, static_cast<uint8_t*>(bytes.y) + at);
         }
     }
 
     // While the rows of the panel are in the L1 cache.
-    void finish_panel(const RealSums& real, std::size_t count, std::size_t columns, std::size_t at) const {
+    void finish_panel(const RealSums& real, size_t count, size_t columns, size_t at) const {
         const Finish f{.activation = real.activation,
                        .residual = real.residual ? real.residual + at : nullptr,
-                       .ldr = static_cast<std::ptrdiff_t>(g_.n)};
-        if (f.needed()) finish(f, count, columns, real.y + at, static_cast<std::ptrdiff_t>(g_.n));
+                       .ldr = static_cast<ptrdiff_t>(g_.n)};
+        if (f.needed()) finish(f, count, columns, real.y + at, static_cast<ptrdiff_t>(g_.n));
     }
 
     const Int8MatMulArgs& g_;
-    std::size_t pairs_;
+    size_t pairs_;
     const W* panels_;
-    const std::int32_t* column_sums_;
+    const int32_t* column_sums_;
     StripScratch& scratch_;
 };
 
@@ -110,8 +107,7 @@ void multiply_int8(const Int8MatMulArgs& g, const std::byte* packed, int ith, in
     const auto run = [&](auto product) {
         product.run(share.pixel, share.pixel_end, share.out, share.out_end);
     };
-    g.is_wide ? run(Int8Product<std::int16_t>(g, packed, scratch))
-              : run(Int8Product<std::int8_t>(g, packed, scratch));
+    g.is_wide ? run(Int8Product<int16_t>(g, packed, scratch)) : run(Int8Product<int8_t>(g, packed, scratch));
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE

@@ -24,11 +24,11 @@ struct RealSums {
 
 // Σ (a[i][·] − a_zero) · b[·][j] for rows a [m][k]; sums have 32 bits and wrap.
 struct Int8MatMulArgs {
-    std::size_t m = 0, n = 0, k = 0;
+    size_t m = 0, n = 0, k = 0;
     Bytes a;
-    std::int32_t a_zero = 0;
-    bool is_wide = false;                                          // b is packed in 16 bits
-    std::variant<std::int32_t*, Requantization, RealSums> result;  // a pointer: the sums as they are
+    int32_t a_zero = 0;
+    bool is_wide = false;                                     // b is packed in 16 bits
+    std::variant<int32_t*, Requantization, RealSums> result;  // a pointer: the sums as they are
 };
 
 // `packed` is of pack_pairs(), of b's columns [n][k], in 8 or 16 bits. Runs thread ith's share of nth, split

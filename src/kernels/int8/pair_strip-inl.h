@@ -18,18 +18,18 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 // Rows that are widened at a time: they stay in the L2 cache beside a panel.
-inline constexpr std::size_t kMostStripRows = 48;
-inline constexpr std::size_t kStripBytes = 192 << 10;
+inline constexpr size_t kMostStripRows = 48;
+inline constexpr size_t kStripBytes = 192 << 10;
 // Of a panel, so many pairs stay in the L1 cache for all rows of the strip.
-inline constexpr std::size_t kSlicePairs = 256;
+inline constexpr size_t kSlicePairs = 256;
 
 struct StripScratch {
-    std::vector<std::int16_t> rows;  // of pairs
-    std::vector<std::int32_t> sums;
+    std::vector<int16_t> rows;  // of pairs
+    std::vector<int32_t> sums;
 
     // Room for so many rows, and for what is written behind them.
-    void reserve(std::size_t count, std::size_t pairs) {
-        constexpr std::size_t kBehind = 16;
+    void reserve(size_t count, size_t pairs) {
+        constexpr size_t kBehind = 16;
         if (rows.size() < count * pairs * 2 + kBehind) rows.resize(count * pairs * 2 + kBehind);
         sums.resize(kMostStripRows * kPairPanel);
     }
@@ -37,29 +37,28 @@ struct StripScratch {
 
 // Calls fn(begin, count) for strips of [first, last), rows of so many pairs.
 template <class Fn>
-HWY_INLINE void for_each_strip(std::size_t first, std::size_t last, std::size_t pairs, Fn fn) {
-    const std::size_t most =
-        std::clamp<std::size_t>(kStripBytes / (pairs * 2 * sizeof(std::int16_t)), kPairRows, kMostStripRows);
-    const std::size_t strips = divide_up(last - first, most);
-    for (std::size_t i = 0; i < strips; ++i) {
-        const std::size_t begin = first + i * (last - first) / strips;
+HWY_INLINE void for_each_strip(size_t first, size_t last, size_t pairs, Fn fn) {
+    const size_t most =
+        std::clamp<size_t>(kStripBytes / (pairs * 2 * sizeof(int16_t)), kPairRows, kMostStripRows);
+    const size_t strips = divide_up(last - first, most);
+    for (size_t i = 0; i < strips; ++i) {
+        const size_t begin = first + i * (last - first) / strips;
         fn(begin, first + (i + 1) * (last - first) / strips - begin);
     }
 }
 
 // `count` rows of the scratch times a panel of `pairs`, as `tile` says, to y.
 template <class W, class Y>
-void multiply_strip(PairTile tile, StripScratch& scratch, std::size_t count, const W* panel,
-                    std::size_t pairs, Y* y) {
-    const std::size_t slices = divide_up(pairs, kSlicePairs), tiles = divide_up(count, kPairRows);
-    const std::int32_t* init = tile.init;
+void multiply_strip(PairTile tile, StripScratch& scratch, size_t count, const W* panel, size_t pairs, Y* y) {
+    const size_t slices = divide_up(pairs, kSlicePairs), tiles = divide_up(count, kPairRows);
+    const int32_t* init = tile.init;
     tile.lda = pairs * 2;
-    for (std::size_t s = 0; s < slices; ++s) {
-        const std::size_t begin = s * pairs / slices, end = (s + 1) * pairs / slices;
+    for (size_t s = 0; s < slices; ++s) {
+        const size_t begin = s * pairs / slices, end = (s + 1) * pairs / slices;
         tile.b = panel + begin * kPairPanel * 2;
         tile.pairs = end - begin, tile.init = s == 0 ? init : nullptr;
-        for (std::size_t i = 0, row = 0; i < tiles; ++i) {
-            const std::size_t next = (i + 1) * count / tiles;
+        for (size_t i = 0, row = 0; i < tiles; ++i) {
+            const size_t next = (i + 1) * count / tiles;
             tile.a = scratch.rows.data() + (row * pairs + begin) * 2;
             tile.sums = scratch.sums.data() + row * kPairPanel;
             tile.y = y + row * tile.ldy;

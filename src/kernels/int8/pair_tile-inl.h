@@ -45,13 +45,11 @@ public:
 #endif
     HWY_INLINE void add(Int8Vec a, Int8Vec b) {
 #if HWY_TARGET == HWY_SCALAR
-        const auto low = [](Int8Vec v) {
-            return static_cast<std::int32_t>(static_cast<std::int16_t>(v.raw));
-        };
+        const auto low = [](Int8Vec v) { return static_cast<int32_t>(static_cast<int16_t>(v.raw)); };
         const auto high = [](Int8Vec v) { return v.raw >> 16; };
         sum_.raw += low(a) * low(b) + high(a) * high(b);
 #else
-        const hn::Repartition<std::int16_t, Int8Tag> d16;
+        const hn::Repartition<int16_t, Int8Tag> d16;
 #if !HEADRACE_HAS_PAIR_SUMS
         sum_ =
             hn::ReorderWidenMulAccumulate(Int8Tag(), hn::BitCast(d16, a), hn::BitCast(d16, b), sum_, upper_);
@@ -88,46 +86,45 @@ private:
 #endif
 };
 
-inline constexpr std::size_t kPanelVecs = kPairPanel / HWY_MIN(kPairPanel, kLanes);
+inline constexpr size_t kPanelVecs = kPairPanel / HWY_MIN(kPairPanel, kLanes);
 // The sums, a row of the panel, a pair of A and a product are kept in registers.
 #if HWY_TARGET == HWY_AVX3
-inline constexpr std::size_t kPairRows = 12;
+inline constexpr size_t kPairRows = 12;
 #elif HWY_TARGET == HWY_AVX2
-inline constexpr std::size_t kPairRows = 6;
+inline constexpr size_t kPairRows = 6;
 #elif HWY_TARGET == HWY_SCALAR
-inline constexpr std::size_t kPairRows = 1;
+inline constexpr size_t kPairRows = 1;
 #else
-inline constexpr std::size_t kPairRows = 3;
+inline constexpr size_t kPairRows = 3;
 #endif
 
 // Rows of A, of pairs, times a panel.
 struct PairTile {
-    const std::int16_t* a;
-    std::size_t lda;  // of int16_t
+    const int16_t* a;
+    size_t lda;  // of int16_t
     const void* b;
-    std::size_t pairs;
-    const std::int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
-    std::int32_t* sums;  // [rows][kPairPanel], where they are left unless this is the last slice of depth
+    size_t pairs;
+    const int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
+    int32_t* sums;        // [rows][kPairPanel], where they are left unless this is the last slice of depth
     // Of the last slice:
     const float *bias, *scale;  // of the panel's channels
     const Rounder* round;       // read where results are bytes
     void* y;
-    std::size_t ldy, channels;  // fewer than kPairPanel in the last panel
+    size_t ldy, channels;  // fewer than kPairPanel in the last panel
 };
 
 // kLanes pairs of a panel of W, int16_t or int8_t.
 template <class W>
 HWY_INLINE Int8Vec load_pairs(const W* b) {
-    if constexpr (sizeof(W) == sizeof(std::int16_t)) {
-        return hn::LoadU(Int8Tag(), reinterpret_cast<const std::int32_t*>(b));
+    if constexpr (sizeof(W) == sizeof(int16_t)) {
+        return hn::LoadU(Int8Tag(), reinterpret_cast<const int32_t*>(b));
     } else {
 #if HWY_TARGET == HWY_SCALAR
-        const auto low = static_cast<std::uint32_t>(static_cast<std::uint16_t>(std::int16_t{b[0]}));
-        return hn::Set(Int8Tag(), static_cast<std::int32_t>(low | static_cast<std::uint32_t>(b[1]) << 16));
+        const auto low = static_cast<uint32_t>(static_cast<uint16_t>(int16_t{b[0]}));
+        return hn::Set(Int8Tag(), static_cast<int32_t>(low | static_cast<uint32_t>(b[1]) << 16));
 #else
-        const hn::Repartition<std::int16_t, Int8Tag> d16;
-        return hn::BitCast(Int8Tag(),
-                           hn::PromoteTo(d16, hn::LoadU(hn::Rebind<std::int8_t, decltype(d16)>(), b)));
+        const hn::Repartition<int16_t, Int8Tag> d16;
+        return hn::BitCast(Int8Tag(), hn::PromoteTo(d16, hn::LoadU(hn::Rebind<int8_t, decltype(d16)>(), b)));
 #endif
     }
 }
@@ -135,9 +132,9 @@ HWY_INLINE Int8Vec load_pairs(const W* b) {
 // What becomes of the sums: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias; or they
 // stay.
 template <class Y>
-HWY_INLINE void store_panel_vector(const PairTile& t, Int8Vec sum, std::size_t lane, Y* y) {
+HWY_INLINE void store_panel_vector(const PairTile& t, Int8Vec sum, size_t lane, Y* y) {
     const TileTag d;
-    if constexpr (std::is_same_v<Y, std::int32_t>) {
+    if constexpr (std::is_same_v<Y, int32_t>) {
         hn::StoreU(sum, Int8Tag(), y);
     } else {
         const TileVec real = hn::ConvertTo(d, sum), bias = hn::LoadU(d, t.bias + lane),
@@ -155,41 +152,41 @@ HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVe
     Y lanes[kPairPanel];
     Y* to = t.channels == kPairPanel ? y : lanes;
     HWY_UNROLL(16)
-    for (std::size_t v = 0; v < kPanelVecs; ++v) store_panel_vector(t, sum[v], v * kLanes, to + v * kLanes);
+    for (size_t v = 0; v < kPanelVecs; ++v) store_panel_vector(t, sum[v], v * kLanes, to + v * kLanes);
     if (to == lanes) std::memcpy(y, lanes, t.channels * sizeof(Y));
 }
 
 // W: of the panel. Y: of the results for the last slice of depth, else void.
-template <class W, class Y, std::size_t kRows>
+template <class W, class Y, size_t kRows>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
     const Int8Tag d;
     PairSum sum[kRows][kPanelVecs];
-    const std::int16_t* a = t.a;
+    const int16_t* a = t.a;
     const W* b = static_cast<const W*>(t.b);
-    for (std::size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
+    for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
         Int8Vec row[kPanelVecs];
         HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kPanelVecs; ++v) row[v] = load_pairs(b + 2 * v * kLanes);
+        for (size_t v = 0; v < kPanelVecs; ++v) row[v] = load_pairs(b + 2 * v * kLanes);
         HWY_UNROLL(16)
-        for (std::size_t r = 0; r < kRows; ++r) {
-            std::int32_t pair;
+        for (size_t r = 0; r < kRows; ++r) {
+            int32_t pair;
             std::memcpy(&pair, a + r * t.lda, sizeof(pair));
             const Int8Vec both = hn::Set(d, pair);
             HWY_UNROLL(16)
-            for (std::size_t v = 0; v < kPanelVecs; ++v) sum[r][v].add(both, row[v]);
+            for (size_t v = 0; v < kPanelVecs; ++v) sum[r][v].add(both, row[v]);
         }
     }
     HWY_UNROLL(16)
-    for (std::size_t r = 0; r < kRows; ++r) {
-        std::int32_t* sums = t.sums + r * kPairPanel;
-        const std::int32_t* from = t.init ? t.init : sums;
+    for (size_t r = 0; r < kRows; ++r) {
+        int32_t* sums = t.sums + r * kPairPanel;
+        const int32_t* from = t.init ? t.init : sums;
         Int8Vec total[kPanelVecs];
         HWY_UNROLL(16)
-        for (std::size_t v = 0; v < kPanelVecs; ++v)
+        for (size_t v = 0; v < kPanelVecs; ++v)
             total[v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));
         if constexpr (std::is_void_v<Y>) {
             HWY_UNROLL(16)
-            for (std::size_t v = 0; v < kPanelVecs; ++v) hn::StoreU(total[v], d, sums + v * kLanes);
+            for (size_t v = 0; v < kPanelVecs; ++v) hn::StoreU(total[v], d, sums + v * kLanes);
         } else {
             store_panel_row(t, total, static_cast<Y*>(t.y) + r * t.ldy);
         }
@@ -200,8 +197,8 @@ using PairTileFunction = void (*)(const PairTile&);
 
 // For 1 to kPairRows rows.
 template <class W, class Y>
-PairTileFunction find_pair_tile(std::size_t rows) {
-    return []<std::size_t... i>(std::index_sequence<i...>, std::size_t n) {
+PairTileFunction find_pair_tile(size_t rows) {
+    return []<size_t... i>(std::index_sequence<i...>, size_t n) {
         static constexpr PairTileFunction kTiles[] = {&pair_tile<W, Y, i + 1>...};
         return kTiles[n - 1];
     }

@@ -17,21 +17,21 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-HWY_INLINE TileVec real_of(const T* x, std::size_t count, Int8Vec zero, TileVec scale) {
+HWY_INLINE TileVec real_of(const T* x, size_t count, Int8Vec zero, TileVec scale) {
     const Int8Vec integer = count == kLanes ? load_bytes(x) : load_first_bytes(x, count);
     return hn::Mul(hn::ConvertTo(TileTag(), hn::Sub(integer, zero)), scale);
 }
 
 // Calls fn(at, count) for vectors of n elements.
 template <class Fn>
-HWY_INLINE void for_each_vector_of(std::size_t n, Fn fn) {
-    std::size_t i = 0;
+HWY_INLINE void for_each_vector_of(size_t n, Fn fn) {
+    size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) fn(i, kLanes);
     if (i < n) fn(i, n - i);
 }
 
 template <class T>
-HWY_INLINE void store_some(Int8Vec x, T* y, std::size_t count) {
+HWY_INLINE void store_some(Int8Vec x, T* y, size_t count) {
     if (count == kLanes)
         store_bytes(x, y);
     else
@@ -39,12 +39,12 @@ HWY_INLINE void store_some(Int8Vec x, T* y, std::size_t count) {
 }
 
 template <class T>
-void quantize_as(const float* x, float scale, std::int32_t zero, T* y, std::size_t n) {
+void quantize_as(const float* x, float scale, int32_t zero, T* y, size_t n) {
     const TileTag d;
     const TileVec divisor = hn::Set(d, scale);
     const Rounder round({.zero = zero, .low = hwy::LimitsMin<T>(), .high = hwy::LimitsMax<T>()});
     const TileVec lowest = hn::Set(d, static_cast<float>(hwy::LimitsMin<T>() - zero));
-    for_each_vector_of(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec quotient =
             hn::Div(count == kLanes ? hn::LoadU(d, x + i) : load_first(d, x + i, count), divisor);
         store_some(round(hn::IfThenElse(hn::IsNaN(quotient), lowest, quotient)), y + i, count);
@@ -56,22 +56,22 @@ struct Range {
 };
 
 // Of all elements and 0.
-HWY_INLINE Range range_of_all(const float* x, std::size_t n) {
+HWY_INLINE Range range_of_all(const float* x, size_t n) {
     const TileTag d;
-    constexpr std::size_t kChains = 4;
+    constexpr size_t kChains = 4;
     TileVec low[kChains], high[kChains];
-    for (std::size_t v = 0; v < kChains; ++v) low[v] = high[v] = hn::Zero(d);
-    const auto take = [&](std::size_t v, TileVec some) HWY_ATTR {
+    for (size_t v = 0; v < kChains; ++v) low[v] = high[v] = hn::Zero(d);
+    const auto take = [&](size_t v, TileVec some) HWY_ATTR {
         low[v] = better_of<false>(d, low[v], some), high[v] = better_of<true>(d, high[v], some);
     };
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + kChains * kLanes <= n; i += kChains * kLanes) {
         HWY_UNROLL(4)
-        for (std::size_t v = 0; v < kChains; ++v) take(v, hn::LoadU(d, x + i + v * kLanes));
+        for (size_t v = 0; v < kChains; ++v) take(v, hn::LoadU(d, x + i + v * kLanes));
     }
     for (; i + kLanes <= n; i += kLanes) take(0, hn::LoadU(d, x + i));
     if (i < n) take(0, load_first(d, x + i, n - i));
-    for (std::size_t v = 1; v < kChains; ++v) {
+    for (size_t v = 1; v < kChains; ++v) {
         low[0] = better_of<false>(d, low[0], low[v]), high[0] = better_of<true>(d, high[0], high[v]);
     }
     HWY_ALIGN float lanes[2][kLanes];
@@ -80,18 +80,18 @@ HWY_INLINE Range range_of_all(const float* x, std::size_t n) {
 }
 
 template <class T>
-void dequantize_as(const T* x, float scale, std::int32_t zero, float* y, std::size_t n) {
+void dequantize_as(const T* x, float scale, int32_t zero, float* y, size_t n) {
     const TileTag d;
     const TileVec factor = hn::Set(d, scale);
     const Int8Vec shift = hn::Set(Int8Tag(), zero);
-    for_each_vector_of(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec real = real_of(x + i, count, shift, factor);
         count == kLanes ? hn::StoreU(real, d, y + i) : store_first(real, d, y + i, count);
     });
 }
 
 template <class A, class B, class Y>
-void add_as(const Int8AddArgs& g, std::size_t begin, std::size_t n) {
+void add_as(const Int8AddArgs& g, size_t begin, size_t n) {
     const TileTag d;
     const A* a = static_cast<const A*>(g.a.data) + begin;
     const B* b = static_cast<const B*>(g.b.data) + begin;
@@ -100,7 +100,7 @@ void add_as(const Int8AddArgs& g, std::size_t begin, std::size_t n) {
                   shift = hn::Set(d, g.shift);
     const Int8Vec none = hn::Zero(Int8Tag());
     const Rounder round({.low = g.low, .high = g.high});
-    for_each_vector_of(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    for_each_vector_of(n, [&](size_t i, size_t count) HWY_ATTR {
         const TileVec shifted = hn::Add(real_of(b + i, count, none, b_ratio), shift);
         store_some(round(hn::Add(real_of(a + i, count, none, a_ratio), shifted)), y + i, count);
     });
@@ -108,29 +108,28 @@ void add_as(const Int8AddArgs& g, std::size_t begin, std::size_t n) {
 
 }  // namespace
 
-void quantize_target(const float* x, float scale, std::int32_t zero, void* y, bool is_signed, std::size_t n) {
+void quantize_target(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n) {
     if (is_signed)
-        quantize_as(x, scale, zero, static_cast<std::int8_t*>(y), n);
+        quantize_as(x, scale, zero, static_cast<int8_t*>(y), n);
     else
-        quantize_as(x, scale, zero, static_cast<std::uint8_t*>(y), n);
+        quantize_as(x, scale, zero, static_cast<uint8_t*>(y), n);
 }
 
-void range_target(const float* x, std::size_t n, float* lowest, float* highest) {
+void range_target(const float* x, size_t n, float* lowest, float* highest) {
     const Range range = range_of_all(x, n);
     *lowest = range.lowest, *highest = range.highest;
 }
 
-void dequantize_target(const void* x, bool is_signed, float scale, std::int32_t zero, float* y,
-                       std::size_t n) {
+void dequantize_target(const void* x, bool is_signed, float scale, int32_t zero, float* y, size_t n) {
     if (is_signed)
-        dequantize_as(static_cast<const std::int8_t*>(x), scale, zero, y, n);
+        dequantize_as(static_cast<const int8_t*>(x), scale, zero, y, n);
     else
-        dequantize_as(static_cast<const std::uint8_t*>(x), scale, zero, y, n);
+        dequantize_as(static_cast<const uint8_t*>(x), scale, zero, y, n);
 }
 
-void add_target(const Int8AddArgs& g, std::size_t begin, std::size_t n) {
+void add_target(const Int8AddArgs& g, size_t begin, size_t n) {
     const auto with = [&]<class T>(bool is_signed, auto fn) {
-        is_signed ? fn.template operator()<std::int8_t>() : fn.template operator()<std::uint8_t>();
+        is_signed ? fn.template operator()<int8_t>() : fn.template operator()<uint8_t>();
     };
     with.operator()<void>(g.a.is_signed, [&]<class A>() {
         with.operator()<void>(g.b.is_signed, [&]<class B>() {
@@ -151,11 +150,11 @@ HWY_EXPORT(dequantize_target);
 HWY_EXPORT(add_target);
 
 // Bytes of a cache line.
-static constexpr std::size_t kGrain = 64;
+static constexpr size_t kGrain = 64;
 
-void quantize_f32(const float* x, float scale, std::int32_t zero, void* y, bool is_signed, std::size_t n,
-                  int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void quantize_f32(const float* x, float scale, int32_t zero, void* y, bool is_signed, size_t n, int ith,
+                  int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(quantize_target)
         (x + begin, scale, zero, static_cast<char*>(y) + begin, is_signed, count);
     });
@@ -164,11 +163,11 @@ void quantize_f32(const float* x, float scale, std::int32_t zero, void* y, bool 
 ByteRange byte_range_of(float lowest, float highest) {
     const float scale = highest == lowest ? 1.0f : (highest - lowest) / 255.0f;
     const float zero = std::nearbyint(std::clamp(-lowest / scale, 0.0f, 255.0f));
-    return {scale, zero >= 0 ? static_cast<std::uint8_t>(zero) : std::uint8_t{0}};
+    return {scale, zero >= 0 ? static_cast<uint8_t>(zero) : uint8_t{0}};
 }
 
-void quantize_by_range_f32(const float* x, std::uint8_t* y, float* scale, std::uint8_t* zero, std::size_t n,
-                           int ith, int nth) {
+void quantize_by_range_f32(const float* x, uint8_t* y, float* scale, uint8_t* zero, size_t n, int ith,
+                           int nth) {
     float lowest = 0, highest = 0;
     HWY_DYNAMIC_DISPATCH(range_target)(x, n, &lowest, &highest);
     const ByteRange range = byte_range_of(lowest, highest);
@@ -176,16 +175,15 @@ void quantize_by_range_f32(const float* x, std::uint8_t* y, float* scale, std::u
     quantize_f32(x, range.scale, range.zero, y, false, n, ith, nth);
 }
 
-void dequantize_f32(const Bytes& x, float scale, std::int32_t zero, float* y, std::size_t n, int ith,
-                    int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void dequantize_f32(const Bytes& x, float scale, int32_t zero, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(dequantize_target)
         (static_cast<const char*>(x.data) + begin, x.is_signed, scale, zero, y + begin, count);
     });
 }
 
 void int8_add(const Int8AddArgs& args, int ith, int nth) {
-    for_share(args.n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+    for_share(args.n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(add_target)(args, begin, count);
     });
 }

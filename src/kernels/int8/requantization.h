@@ -17,8 +17,7 @@ struct Bytes {
 struct Requantization {
     const float* bias = nullptr;  // null: none
     const float* scale = nullptr;
-    std::int32_t zero = 0, low = 0,
-                 high = 255;  // low and high in the range of y's type, zero between them or not
+    int32_t zero = 0, low = 0, high = 255;  // low and high in the range of y's type, zero between them or not
     void* y = nullptr;
     bool is_signed = false;  // y's
 };

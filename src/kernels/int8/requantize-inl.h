@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    std::int32_t zero_;
+    int32_t zero_;
     float low_, high_;
 };
 
@@ -49,7 +49,7 @@ HWY_INLINE void store_bytes(Int8Vec x, T* y) {
     hn::StoreU(hn::DemoteTo(d, x), d, y);
 }
 template <class T>
-HWY_INLINE void store_first_bytes(Int8Vec x, T* y, std::size_t count) {
+HWY_INLINE void store_first_bytes(Int8Vec x, T* y, size_t count) {
     if constexpr (kLanes > 1) {
         T lanes[kLanes];
         store_bytes(x, lanes);
@@ -62,7 +62,7 @@ HWY_INLINE Int8Vec load_bytes(const T* x) {
     return hn::PromoteTo(Int8Tag(), hn::LoadU(hn::Rebind<T, Int8Tag>(), x));
 }
 template <class T>
-HWY_INLINE Int8Vec load_first_bytes(const T* x, std::size_t count) {
+HWY_INLINE Int8Vec load_first_bytes(const T* x, size_t count) {
     T lanes[kLanes] = {};
     if constexpr (kLanes > 1) std::memcpy(lanes, x, count);
     return load_bytes(lanes);

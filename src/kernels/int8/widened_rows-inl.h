@@ -20,7 +20,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using WideTag = hn::CappedTag<std::int16_t, 16>;
+using WideTag = hn::CappedTag<int16_t, 16>;
 
 template <class T>
 HWY_INLINE hn::Vec<WideTag> load_widened(const T* x) {
@@ -29,10 +29,10 @@ HWY_INLINE hn::Vec<WideTag> load_widened(const T* x) {
 
 // Touches nothing beyond either list.
 template <class T>
-HWY_INLINE void widen(const T* x, std::size_t n, std::int16_t* y) {
+HWY_INLINE void widen(const T* x, size_t n, int16_t* y) {
     const WideTag d;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
     for (; i + lanes <= n; i += lanes) hn::StoreU(load_widened(x + i), d, y + i);
     if (i == n) return;
     if (n >= lanes) {
@@ -43,21 +43,21 @@ HWY_INLINE void widen(const T* x, std::size_t n, std::int16_t* y) {
 }
 
 // So many numbers are written for rows of a window that are shorter.
-inline constexpr std::size_t kShortRow = 16;
+inline constexpr size_t kShortRow = 16;
 
 // All of x [kShortRow]; of y those too many are written anew afterwards.
 template <class T>
-HWY_INLINE void widen_short(const T* x, std::int16_t* y) {
+HWY_INLINE void widen_short(const T* x, int16_t* y) {
     const WideTag d;
     HWY_UNROLL(2)
-    for (std::size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
+    for (size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
 }
 
 // Windows of neighbouring pixels of the output as rows [kernel_h][kernel_w][channels of a group] of `length`
 // numbers, which end in zeros. Up to kShortRow numbers behind them are overwritten, too.
 class WindowCopier {
 public:
-    WindowCopier(const Int8Conv2dArgs& g, std::size_t image, std::size_t group, std::size_t length)
+    WindowCopier(const Int8Conv2dArgs& g, size_t image, size_t group, size_t length)
         : g_(g),
           channels_(g.in_channels / g.groups),
           start_(image * g.in_h * g.in_w * g.in_channels + group * channels_),
@@ -67,31 +67,31 @@ public:
                      g.out_w == g.in_w) {}
 
     template <class T>
-    void copy(std::size_t first, std::size_t count, std::int16_t* to) const {
+    void copy(size_t first, size_t count, int16_t* to) const {
         const T* x = static_cast<const T*>(g_.x.data) + start_;
         if (is_matrix_ && length_ == channels_) return widen(x + first * channels_, count * channels_, to);
-        for (std::size_t p = first; p < first + count; ++p, to += length_) {
+        for (size_t p = first; p < first + count; ++p, to += length_) {
             window(x, p / g_.out_w, p % g_.out_w, to);
-            std::fill(to + g_.depth(), to + length_, std::int16_t{0});
+            std::fill(to + g_.depth(), to + length_, int16_t{0});
         }
     }
 
 private:
     template <class T>
-    void window(const T* x, std::size_t oy, std::size_t ox, std::int16_t* to) const {
-        const auto in_h = static_cast<std::ptrdiff_t>(g_.in_h), in_w = static_cast<std::ptrdiff_t>(g_.in_w);
-        const std::ptrdiff_t top = static_cast<std::ptrdiff_t>(oy * g_.stride_h) - g_.pad_top;
-        const std::ptrdiff_t left = static_cast<std::ptrdiff_t>(ox * g_.stride_w) - g_.pad_left;
-        const std::ptrdiff_t last = left + static_cast<std::ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
+    void window(const T* x, size_t oy, size_t ox, int16_t* to) const {
+        const auto in_h = static_cast<ptrdiff_t>(g_.in_h), in_w = static_cast<ptrdiff_t>(g_.in_w);
+        const ptrdiff_t top = static_cast<ptrdiff_t>(oy * g_.stride_h) - g_.pad_top;
+        const ptrdiff_t left = static_cast<ptrdiff_t>(ox * g_.stride_w) - g_.pad_left;
+        const ptrdiff_t last = left + static_cast<ptrdiff_t>((g_.kernel_w - 1) * g_.dilation_w);
         const bool is_run = g_.groups == 1 && g_.dilation_w == 1 && left >= 0 && last < in_w;
-        const std::size_t row_length = g_.kernel_w * channels_;
-        const std::ptrdiff_t end = in_h * in_w * static_cast<std::ptrdiff_t>(g_.in_channels);
-        for (std::size_t ky = 0; ky < g_.kernel_h; ++ky, to += row_length) {
-            const std::ptrdiff_t y = top + static_cast<std::ptrdiff_t>(ky * g_.dilation_h);
-            const std::ptrdiff_t at = (y * in_w + left) * static_cast<std::ptrdiff_t>(g_.in_channels);
+        const size_t row_length = g_.kernel_w * channels_;
+        const ptrdiff_t end = in_h * in_w * static_cast<ptrdiff_t>(g_.in_channels);
+        for (size_t ky = 0; ky < g_.kernel_h; ++ky, to += row_length) {
+            const ptrdiff_t y = top + static_cast<ptrdiff_t>(ky * g_.dilation_h);
+            const ptrdiff_t at = (y * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels);
             if (y < 0 || y >= in_h)
-                std::fill_n(to, row_length, static_cast<std::int16_t>(g_.x_zero));
-            else if (is_run && row_length <= kShortRow && at + static_cast<std::ptrdiff_t>(kShortRow) <= end)
+                std::fill_n(to, row_length, static_cast<int16_t>(g_.x_zero));
+            else if (is_run && row_length <= kShortRow && at + static_cast<ptrdiff_t>(kShortRow) <= end)
                 widen_short(x + at, to);
             else if (is_run)
                 widen(x + at, row_length, to);
@@ -100,19 +100,19 @@ private:
         }
     }
     template <class T>
-    void taps(const T* x, std::ptrdiff_t y, std::ptrdiff_t left, std::int16_t* to) const {
-        const auto in_w = static_cast<std::ptrdiff_t>(g_.in_w);
-        for (std::size_t kx = 0; kx < g_.kernel_w; ++kx, to += channels_) {
-            const std::ptrdiff_t column = left + static_cast<std::ptrdiff_t>(kx * g_.dilation_w);
+    void taps(const T* x, ptrdiff_t y, ptrdiff_t left, int16_t* to) const {
+        const auto in_w = static_cast<ptrdiff_t>(g_.in_w);
+        for (size_t kx = 0; kx < g_.kernel_w; ++kx, to += channels_) {
+            const ptrdiff_t column = left + static_cast<ptrdiff_t>(kx * g_.dilation_w);
             if (column < 0 || column >= in_w)
-                std::fill_n(to, channels_, static_cast<std::int16_t>(g_.x_zero));
+                std::fill_n(to, channels_, static_cast<int16_t>(g_.x_zero));
             else
-                widen(x + (y * in_w + column) * static_cast<std::ptrdiff_t>(g_.in_channels), channels_, to);
+                widen(x + (y * in_w + column) * static_cast<ptrdiff_t>(g_.in_channels), channels_, to);
         }
     }
 
     const Int8Conv2dArgs& g_;
-    std::size_t channels_, start_, length_;
+    size_t channels_, start_, length_;
     bool is_matrix_;
 };
 

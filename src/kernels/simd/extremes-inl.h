@@ -57,14 +57,14 @@ HWY_INLINE V better_of(D d, V a, V b) {
 
 // The best of n neighbours.
 template <bool kLargest>
-HWY_INLINE float best_of_run(const float* x, std::size_t n) {
+HWY_INLINE float best_of_run(const float* x, size_t n) {
     const TileTag d;
     TileVec best[4];
     for (TileVec& b : best) b = hn::Set(d, kWorst<kLargest>);
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
         HWY_UNROLL(4)
-        for (std::size_t v = 0; v < 4; ++v)
+        for (size_t v = 0; v < 4; ++v)
             best[v] = better_of<kLargest>(d, best[v], hn::LoadU(d, x + i + v * kLanes));
     }
     for (; i + kLanes <= n; i += kLanes) best[0] = better_of<kLargest>(d, best[0], hn::LoadU(d, x + i));

@@ -20,14 +20,14 @@ inline constexpr bool kHasHalves = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_A
 
 // Widens one vector of Half, which is hwy::float16_t or hwy::bfloat16_t.
 template <class Half>
-HWY_INLINE TileVec widen(const std::uint16_t* from) {
+HWY_INLINE TileVec widen(const uint16_t* from) {
     const TileTag d;
     if constexpr (kHasHalves || !hwy::IsSame<Half, hwy::float16_t>()) {
         const hn::Rebind<Half, TileTag> d16;
         return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const Half*>(from)));
     } else {
         alignas(64) float lanes[kLanes];
-        for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = half_to_float(from[i]);
+        for (size_t i = 0; i < kLanes; ++i) lanes[i] = half_to_float(from[i]);
         return hn::Load(d, lanes);
     }
 }

@@ -57,14 +57,13 @@ double best_seconds(int threads, int rounds, Work work) {
     double best = 1e9;
     for (int round = 0; round < rounds; ++round) {
         std::atomic<int> ready = 0;
-        std::vector<double> seconds(static_cast<std::size_t>(threads));
+        std::vector<double> seconds(static_cast<size_t>(threads));
         std::vector<std::thread> others;
         const auto one = [&](int ith) {
             for (++ready; ready < threads;) std::this_thread::yield();
             const auto begin = Clock::now();
             work(ith);
-            seconds[static_cast<std::size_t>(ith)] =
-                std::chrono::duration<double>(Clock::now() - begin).count();
+            seconds[static_cast<size_t>(ith)] = std::chrono::duration<double>(Clock::now() - begin).count();
         };
         for (int i = 1; i < threads; ++i) others.emplace_back(one, i);
         one(0);
@@ -78,32 +77,30 @@ double best_seconds(int threads, int rounds, Work work) {
 
 double fma_burst(long steps, float* state) { return HWY_DYNAMIC_DISPATCH(burst)(steps, state); }
 
-unsigned long long read_burst(const void* memory, std::size_t bytes) {
-    const auto* words = static_cast<const std::uint64_t*>(memory);
-    std::uint64_t sums[8] = {};
-    for (std::size_t i = 0; i < bytes / sizeof(std::uint64_t); i += 8)
-        for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += words[i + lane];
+unsigned long long read_burst(const void* memory, size_t bytes) {
+    const auto* words = static_cast<const uint64_t*>(memory);
+    uint64_t sums[8] = {};
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i += 8)
+        for (size_t lane = 0; lane < 8; ++lane) sums[lane] += words[i + lane];
     return sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
 }
 
 MachineLimits measure_limits(int threads) {
     constexpr long kSteps = 1'000'000;
-    std::vector<double> flops(static_cast<std::size_t>(threads));
+    std::vector<double> flops(static_cast<size_t>(threads));
     const double computing = best_seconds(threads, 8, [&](int ith) {
         float state[16] = {0.999f, 1e-3f};
-        flops[static_cast<std::size_t>(ith)] = fma_burst(kSteps, state);
+        flops[static_cast<size_t>(ith)] = fma_burst(kSteps, state);
     });
-    const std::vector<std::uint64_t> memory((std::size_t{1} << 30) / sizeof(std::uint64_t), 1);
-    std::atomic<std::uint64_t> sink = 0;
+    const std::vector<uint64_t> memory((size_t{1} << 30) / sizeof(uint64_t), 1);
+    std::atomic<uint64_t> sink = 0;
     const double reading = best_seconds(threads, 6, [&](int ith) {
-        const std::size_t share = memory.size() / static_cast<std::size_t>(threads) / 8 * 8;
-        sink +=
-            read_burst(memory.data() + share * static_cast<std::size_t>(ith), share * sizeof(std::uint64_t));
+        const size_t share = memory.size() / static_cast<size_t>(threads) / 8 * 8;
+        sink += read_burst(memory.data() + share * static_cast<size_t>(ith), share * sizeof(uint64_t));
     });
     double total = 0;
     for (double f : flops) total += f;
-    return {total / computing / 1e9,
-            static_cast<double>(memory.size() * sizeof(std::uint64_t)) / reading / 1e9};
+    return {total / computing / 1e9, static_cast<double>(memory.size() * sizeof(uint64_t)) / reading / 1e9};
 }
 
 }  // namespace headrace::kernels

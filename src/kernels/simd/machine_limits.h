@@ -10,7 +10,7 @@ namespace headrace::kernels {
 double fma_burst(long steps, float* state);
 
 // Reads `bytes` bytes, a multiple of 64, and returns something that depends on all of them.
-unsigned long long read_burst(const void* memory, std::size_t bytes);
+unsigned long long read_burst(const void* memory, size_t bytes);
 
 struct MachineLimits {
     double gflops = 0;         // of f32 multiply-adds

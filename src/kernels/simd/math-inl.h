@@ -31,10 +31,10 @@ HWY_INLINE V at_least(D d, V x, float bound) {
 }
 
 // c[0] + c[1] x + … by Horner's rule.
-template <class D, std::size_t kTerms, class V = hn::Vec<D>>
+template <class D, size_t kTerms, class V = hn::Vec<D>>
 HWY_INLINE V polynomial(D d, V x, const float (&c)[kTerms]) {
     V sum = hn::Set(d, c[kTerms - 1]);
-    for (std::size_t i = kTerms - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+    for (size_t i = kTerms - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
     return sum;
 }
 

@@ -21,14 +21,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 // A tag of fixed size, so that arrays of vectors are possible.
 using TileTag = hn::CappedTag<float, HWY_LANES(float)>;
 using TileVec = hn::Vec<TileTag>;
-inline constexpr std::size_t kLanes = HWY_LANES(float);
+inline constexpr size_t kLanes = HWY_LANES(float);
 
-constexpr std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+constexpr size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
 // Lanes from `count` on are 0. Highway's own MaskedLoad reads the whole vector on
 // targets without masked loads.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_first(D d, const T* p, std::size_t count) {
+HWY_INLINE hn::Vec<D> load_first(D d, const T* p, size_t count) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     return hn::MaskedLoad(hn::FirstN(d, count), d, p);
 #else
@@ -39,7 +39,7 @@ HWY_INLINE hn::Vec<D> load_first(D d, const T* p, std::size_t count) {
 }
 
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void store_first(hn::Vec<D> v, D d, T* p, std::size_t count) {
+HWY_INLINE void store_first(hn::Vec<D> v, D d, T* p, size_t count) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     hn::BlendedStore(v, hn::FirstN(d, count), d, p);
 #else
@@ -50,7 +50,7 @@ HWY_INLINE void store_first(hn::Vec<D> v, D d, T* p, std::size_t count) {
 }
 
 // dst[i] = src[i * stride] for i < count, at most one vector of them.
-HWY_INLINE void copy_vector(const float* src, std::size_t stride, std::size_t count, float* dst) {
+HWY_INLINE void copy_vector(const float* src, size_t stride, size_t count, float* dst) {
     const hn::ScalableTag<float> d;
     if (stride == 1) {
         store_first(load_first(d, src, count), d, dst, count);
@@ -58,20 +58,20 @@ HWY_INLINE void copy_vector(const float* src, std::size_t stride, std::size_t co
     }
 #if HWY_TARGET != HWY_SCALAR
     if (stride == 2) {
-        const std::size_t lanes = hn::Lanes(d), span = 2 * count - 1, low = span < lanes ? span : lanes;
+        const size_t lanes = hn::Lanes(d), span = 2 * count - 1, low = span < lanes ? span : lanes;
         const auto first = load_first(d, src, low), second = load_first(d, src + low, span - low);
         store_first(hn::ConcatEven(d, second, first), d, dst, count);
         return;
     }
 #endif
-    for (std::size_t i = 0; i < count; ++i) dst[i] = src[i * stride];
+    for (size_t i = 0; i < count; ++i) dst[i] = src[i * stride];
 }
 
 // The same for any count.
-HWY_INLINE void copy_strided(const float* src, std::size_t stride, std::size_t count, float* dst) {
+HWY_INLINE void copy_strided(const float* src, size_t stride, size_t count, float* dst) {
     const hn::ScalableTag<float> d;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
         if (stride == 1)
             hn::StoreU(hn::LoadU(d, src + i), d, dst + i);

@@ -7,7 +7,7 @@
 namespace headrace::kernels {
 
 std::string_view simd_target() {
-    const std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+    const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
     return hwy::TargetName(targets & -targets);  // the lowest bit is the best
 }
 

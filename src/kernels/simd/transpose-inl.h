@@ -17,18 +17,18 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows that transpose_strip takes: one for each lane.
-inline constexpr std::size_t kStripRows = HWY_LANES(float);
-inline constexpr std::size_t kStripCols = HWY_TARGET == HWY_SCALAR ? 1 : 4;
+inline constexpr size_t kStripRows = HWY_LANES(float);
+inline constexpr size_t kStripCols = HWY_TARGET == HWY_SCALAR ? 1 : 4;
 
 #if HWY_TARGET != HWY_SCALAR
 // Four elements each of rows 0, 4, 8, … in the vector's 128-bit blocks.
 template <class D>
-HWY_INLINE hn::Vec<D> load_every_fourth_row(D d, const float* src, std::ptrdiff_t stride) {
+HWY_INLINE hn::Vec<D> load_every_fourth_row(D d, const float* src, ptrdiff_t stride) {
     if constexpr (hn::MaxLanes(D()) == 4) {
         return hn::LoadU(d, src);
     } else {
         const hn::Half<D> half;
-        constexpr std::ptrdiff_t kRows = hn::MaxLanes(hn::Half<D>());
+        constexpr ptrdiff_t kRows = hn::MaxLanes(hn::Half<D>());
         return hn::Combine(d, load_every_fourth_row(half, src + kRows * stride, stride),
                            load_every_fourth_row(half, src, stride));
     }
@@ -52,7 +52,7 @@ HWY_INLINE auto sum_of_blocks(D, hn::Vec<D> v) {
 template <class V>
 HWY_INLINE void store_sums_of_lanes(const V* v, float* to) {
 #if HWY_TARGET == HWY_SCALAR
-    for (std::size_t i = 0; i < 4; ++i) to[i] = hn::GetLane(v[i]);
+    for (size_t i = 0; i < 4; ++i) to[i] = hn::GetLane(v[i]);
 #else
     const hn::DFromV<V> d;
     const hn::Repartition<double, decltype(d)> pairs;
@@ -68,8 +68,7 @@ HWY_INLINE void store_sums_of_lanes(const V* v, float* to) {
 }
 
 // dst[j][i] = src[i][j] for i < kStripRows and j < kStripCols; strides of rows in elements.
-HWY_INLINE void transpose_strip(const float* src, std::ptrdiff_t src_stride, float* dst,
-                                std::ptrdiff_t dst_stride) {
+HWY_INLINE void transpose_strip(const float* src, ptrdiff_t src_stride, float* dst, ptrdiff_t dst_stride) {
 #if HWY_TARGET == HWY_SCALAR
     (void)src_stride, (void)dst_stride;
     dst[0] = src[0];
@@ -92,19 +91,18 @@ HWY_INLINE void transpose_strip(const float* src, std::ptrdiff_t src_stride, flo
 }
 
 // dst[j][i] = src[i][j] for any rows × cols. The elements are only moved, so they may be any 32-bit type.
-HWY_INLINE void transpose_block(const float* src, std::ptrdiff_t src_stride, std::size_t rows,
-                                std::size_t cols, float* dst, std::ptrdiff_t dst_stride) {
-    std::size_t i = 0;
+HWY_INLINE void transpose_block(const float* src, ptrdiff_t src_stride, size_t rows, size_t cols, float* dst,
+                                ptrdiff_t dst_stride) {
+    size_t i = 0;
     for (; i + kStripRows <= rows; i += kStripRows) {
-        std::size_t j = 0;
+        size_t j = 0;
         for (; j + kStripCols <= cols; j += kStripCols)
             transpose_strip(src + i * src_stride + j, src_stride, dst + j * dst_stride + i, dst_stride);
         for (; j < cols; ++j)
-            for (std::size_t r = i; r < i + kStripRows; ++r)
-                dst[j * dst_stride + r] = src[r * src_stride + j];
+            for (size_t r = i; r < i + kStripRows; ++r) dst[j * dst_stride + r] = src[r * src_stride + j];
     }
     for (; i < rows; ++i)
-        for (std::size_t j = 0; j < cols; ++j) dst[j * dst_stride + i] = src[i * src_stride + j];
+        for (size_t j = 0; j < cols; ++j) dst[j * dst_stride + i] = src[i * src_stride + j];
 }
 
 }  // namespace

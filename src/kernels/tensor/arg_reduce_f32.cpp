@@ -16,13 +16,13 @@ namespace {
 
 // The first position where is_wanted(v) holds for a vector or for an element; there is one.
 template <class IsWanted>
-HWY_INLINE std::size_t find_first(const float* x, std::size_t n, IsWanted is_wanted) {
+HWY_INLINE size_t find_first(const float* x, size_t n, IsWanted is_wanted) {
     const TileTag d;
     const hn::CappedTag<float, 1> one;
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
         const intptr_t lane = hn::FindFirstTrue(d, is_wanted(d, hn::LoadU(d, x + i)));
-        if (lane >= 0) return i + static_cast<std::size_t>(lane);
+        if (lane >= 0) return i + static_cast<size_t>(lane);
     }
     while (i + 1 < n && !hn::AllTrue(one, is_wanted(one, hn::Load(one, x + i)))) ++i;
     return i;
@@ -30,17 +30,17 @@ HWY_INLINE std::size_t find_first(const float* x, std::size_t n, IsWanted is_wan
 
 // The values decide on a block that stays in the first cache, and only that one is searched for the position.
 template <bool kLargest>
-std::size_t arg_extreme(const float* x, std::size_t n) {
-    constexpr std::size_t kBlock = 4096;
-    std::size_t block = 0;
+size_t arg_extreme(const float* x, size_t n) {
+    constexpr size_t kBlock = 4096;
+    size_t block = 0;
     float best = kWorst<kLargest>;
-    for (std::size_t begin = 0; begin < n && !std::isnan(best); begin += kBlock) {
+    for (size_t begin = 0; begin < n && !std::isnan(best); begin += kBlock) {
         const float candidate = best_of_run<kLargest>(x + begin, std::min(kBlock, n - begin));
         if (!(kLargest ? candidate > best : candidate < best) && !std::isnan(candidate)) continue;
         best = candidate;
         block = begin;
     }
-    const std::size_t count = std::min(kBlock, n - block);
+    const size_t count = std::min(kBlock, n - block);
     if (std::isnan(best))
         return block + find_first(x + block, count, [](auto, auto v) HWY_ATTR { return hn::IsNaN(v); });
     return block + find_first(x + block, count,
@@ -49,7 +49,7 @@ std::size_t arg_extreme(const float* x, std::size_t n) {
 
 }  // namespace
 
-std::size_t arg_extreme_target(bool is_largest, const float* x, std::size_t n) {
+size_t arg_extreme_target(bool is_largest, const float* x, size_t n) {
     return is_largest ? arg_extreme<true>(x, n) : arg_extreme<false>(x, n);
 }
 
@@ -61,7 +61,7 @@ namespace headrace::kernels {
 
 HWY_EXPORT(arg_extreme_target);
 
-std::size_t arg_extreme_f32(bool is_largest, const float* x, std::size_t n) {
+size_t arg_extreme_f32(bool is_largest, const float* x, size_t n) {
     return HWY_DYNAMIC_DISPATCH(arg_extreme_target)(is_largest, x, n);
 }
 

@@ -6,6 +6,6 @@
 namespace headrace::kernels {
 
 // The first position of the largest or else the smallest of n > 0 neighbours, or of the first NaN.
-std::size_t arg_extreme_f32(bool is_largest, const float* x, std::size_t n);
+size_t arg_extreme_f32(bool is_largest, const float* x, size_t n);
 
 }  // namespace headrace::kernels

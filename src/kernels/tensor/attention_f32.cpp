@@ -16,44 +16,43 @@ constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 // Rows of queries whose scores are computed at a time: few enough for the scores to stay in the nearest
 // cache, and enough of them to pay for reading the packed keys of long sequences from farther away.
-constexpr std::size_t kBlockRows = 48;
+constexpr size_t kBlockRows = 48;
 // From so many queries on, keys and values are packed; for fewer it takes longer than reading them as they
 // lie.
-constexpr std::size_t kPackedQueries = 3;
+constexpr size_t kPackedQueries = 3;
 
 struct Block {
-    std::size_t batch, head, kv_head, row, rows;
-    std::size_t keys;  // later ones are masked for all rows
+    size_t batch, head, kv_head, row, rows;
+    size_t keys;  // later ones are masked for all rows
 };
 
-const float* matrix_of(const AttentionArgs::Matrix& m, std::size_t batch, std::size_t head) {
-    return m.data + static_cast<std::ptrdiff_t>(batch) * m.batch + static_cast<std::ptrdiff_t>(head) * m.head;
+const float* matrix_of(const AttentionArgs::Matrix& m, size_t batch, size_t head) {
+    return m.data + static_cast<ptrdiff_t>(batch) * m.batch + static_cast<ptrdiff_t>(head) * m.head;
 }
 
-std::ptrdiff_t mask_start(const AttentionArgs& g, const Block& block, std::size_t row) {
-    return static_cast<std::ptrdiff_t>(block.batch) * g.mask_batch +
-           static_cast<std::ptrdiff_t>(block.head) * g.mask_head +
-           static_cast<std::ptrdiff_t>(row) * g.mask_row;
+ptrdiff_t mask_start(const AttentionArgs& g, const Block& block, size_t row) {
+    return static_cast<ptrdiff_t>(block.batch) * g.mask_batch +
+           static_cast<ptrdiff_t>(block.head) * g.mask_head + static_cast<ptrdiff_t>(row) * g.mask_row;
 }
 
 // Whether `count` values that lie one after the other all hide their key; compilers make vector instructions
 // of it.
-bool all_masked(const float* mask, std::size_t count) {
+bool all_masked(const float* mask, size_t count) {
     int shown = 0;
-    for (std::size_t j = 0; j < count; ++j) shown |= mask[j] != kMasked;
+    for (size_t j = 0; j < count; ++j) shown |= mask[j] != kMasked;
     return shown == 0;
 }
 
 // Keys of a block without those at the end that its mask hides from all its rows: caches are longer than what
 // they hold. All of them where none is left, for softmax to say what that means.
-std::size_t visible_keys(const AttentionArgs& g, const Block& block) {
+size_t visible_keys(const AttentionArgs& g, const Block& block) {
     if (g.mask_column != 1) return block.keys;
-    constexpr std::size_t kStep = 64;
-    std::size_t visible = 0;
-    const std::size_t rows = g.mask_row == 0 ? 1 : block.rows;
-    for (std::size_t i = rows; i-- > 0;) {
+    constexpr size_t kStep = 64;
+    size_t visible = 0;
+    const size_t rows = g.mask_row == 0 ? 1 : block.rows;
+    for (size_t i = rows; i-- > 0;) {
         const float* mask = g.mask + mask_start(g, block, block.row + i);
-        std::size_t last = block.keys;
+        size_t last = block.keys;
         while (last >= visible + kStep && all_masked(mask + last - kStep, kStep)) last -= kStep;
         while (last > visible && mask[last - 1] == kMasked) --last;
         visible = std::max(visible, last);
@@ -62,10 +61,10 @@ std::size_t visible_keys(const AttentionArgs& g, const Block& block) {
 }
 
 // One query's row of mask values, and what of it the causal mask leaves.
-void fill_mask(const AttentionArgs& g, const Block& block, std::size_t row, float* mask) {
-    const std::ptrdiff_t start = mask_start(g, block, row), step = g.mask_column;
-    const std::size_t seen = g.causal ? std::min(block.keys, row + 1) : block.keys;
-    for (std::size_t j = 0; j < seen; ++j) mask[j] = g.mask[start + static_cast<std::ptrdiff_t>(j) * step];
+void fill_mask(const AttentionArgs& g, const Block& block, size_t row, float* mask) {
+    const ptrdiff_t start = mask_start(g, block, row), step = g.mask_column;
+    const size_t seen = g.causal ? std::min(block.keys, row + 1) : block.keys;
+    for (size_t j = 0; j < seen; ++j) mask[j] = g.mask[start + static_cast<ptrdiff_t>(j) * step];
     std::fill(mask + seen, mask + block.keys, kMasked);
 }
 
@@ -75,35 +74,34 @@ public:
     explicit PackedHead(const AttentionArgs& g, float* keys, float* values)
         : g_(g), keys_(keys), values_(values) {}
 
-    static std::size_t floats_of_keys(const AttentionArgs& g) { return packed_width(g.n) * g.width; }
-    static std::size_t floats_of_values(const AttentionArgs& g) { return g.n * packed_width(g.width_v); }
+    static size_t floats_of_keys(const AttentionArgs& g) { return packed_width(g.n) * g.width; }
+    static size_t floats_of_values(const AttentionArgs& g) { return g.n * packed_width(g.width_v); }
 
-    void choose(std::size_t batch, std::size_t head) {
+    void choose(size_t batch, size_t head) {
         if (batch == batch_ && head == head_) return;
         batch_ = batch, head_ = head, count_ = 0;
     }
-    void pack_first(std::size_t count) {
+    void pack_first(size_t count) {
         if (count <= count_) return;
-        const std::size_t first =
-            count_ / kPanelWidth * kPanelWidth;  // the last panel is as wide as it has keys
-        pack(matrix_of(g_.k, batch_, head_) + static_cast<std::ptrdiff_t>(first) * g_.k.row, 1, g_.k.row,
-             g_.width, count - first, keys_ + first * g_.width);
-        for (std::size_t row = count_; row < count; ++row) pack_value(row);
+        const size_t first = count_ / kPanelWidth * kPanelWidth;  // the last panel is as wide as it has keys
+        pack(matrix_of(g_.k, batch_, head_) + static_cast<ptrdiff_t>(first) * g_.k.row, 1, g_.k.row, g_.width,
+             count - first, keys_ + first * g_.width);
+        for (size_t row = count_; row < count; ++row) pack_value(row);
         count_ = count;
     }
     const float* keys() const { return keys_; }
     // Keys that scores are computed for where the first `count` are wanted: whole panels, or all.
-    std::size_t computed_keys(std::size_t count) const {
+    size_t computed_keys(size_t count) const {
         return std::min(packed_width(count_), (count + kPanelWidth - 1) / kPanelWidth * kPanelWidth);
     }
     // The values' columns from `col` on.
-    const float* values(std::size_t col) const { return values_ + col * g_.n; }
+    const float* values(size_t col) const { return values_ + col * g_.n; }
 
 private:
-    void pack_value(std::size_t row) {
-        const float* from = matrix_of(g_.v, batch_, head_) + static_cast<std::ptrdiff_t>(row) * g_.v.row;
-        for (std::size_t col = 0; col < g_.width_v; col += kPanelWidth) {
-            const std::size_t cols = std::min(kPanelWidth, g_.width_v - col), width = packed_width(cols);
+    void pack_value(size_t row) {
+        const float* from = matrix_of(g_.v, batch_, head_) + static_cast<ptrdiff_t>(row) * g_.v.row;
+        for (size_t col = 0; col < g_.width_v; col += kPanelWidth) {
+            const size_t cols = std::min(kPanelWidth, g_.width_v - col), width = packed_width(cols);
             float* to = values_ + col * g_.n + row * width;
             std::copy_n(from + col, cols, to);
             std::fill(to + cols, to + width, 0.0f);
@@ -112,12 +110,12 @@ private:
 
     const AttentionArgs& g_;
     float *keys_, *values_;
-    std::size_t batch_ = 0, head_ = 0, count_ = 0;
+    size_t batch_ = 0, head_ = 0, count_ = 0;
 };
 
 // What a thread computes with. Rows of scores and masks are `stride` floats apart.
 struct Workspace {
-    std::size_t stride;
+    size_t stride;
     float *scores, *masks, *sums;
     PackedHead head;
 };
@@ -129,18 +127,18 @@ bool is_packed(const AttentionArgs& g) { return g.m >= kPackedQueries; }
 void softmax(const AttentionArgs& g, const Block& block, const Workspace& work) {
     SoftmaxArgs s;
     s.rows = block.rows, s.n = block.keys, s.scale = g.scale;
-    s.x = s.y = work.scores, s.x_stride = s.y_stride = static_cast<std::ptrdiff_t>(work.stride);
+    s.x = s.y = work.scores, s.x_stride = s.y_stride = static_cast<ptrdiff_t>(work.stride);
     s.sums = work.sums;
     if (g.mask && g.mask_column == 1 && !g.causal) {
         s.mask = g.mask + mask_start(g, block, block.row), s.mask_stride = g.mask_row;
     } else if (g.mask) {
         const bool is_one_row = g.mask_row == 0 && !g.causal;
-        for (std::size_t i = 0; i < (is_one_row ? 1 : block.rows); ++i)
+        for (size_t i = 0; i < (is_one_row ? 1 : block.rows); ++i)
             fill_mask(g, block, block.row + i, work.masks + i * work.stride);
         s.mask = work.masks, s.mask_stride = is_one_row ? 0 : s.x_stride;
     } else if (g.causal) {
         s.rows = 1;
-        for (std::size_t i = 0; i < block.rows; ++i, ++s.sums, s.x += s.x_stride, s.y += s.y_stride) {
+        for (size_t i = 0; i < block.rows; ++i, ++s.sums, s.x += s.x_stride, s.y += s.y_stride) {
             s.n = std::min(block.keys, block.row + i + 1);
             softmax_f32(s, 0, 1);
             std::fill(s.y + s.n, s.y + block.keys, 0.0f);
@@ -151,21 +149,20 @@ void softmax(const AttentionArgs& g, const Block& block, const Workspace& work) 
 }
 
 void multiply_queries(const AttentionArgs& g, const Block& block, Workspace& work) {
-    const float* q =
-        matrix_of(g.q, block.batch, block.head) + static_cast<std::ptrdiff_t>(block.row) * g.q.row;
+    const float* q = matrix_of(g.q, block.batch, block.head) + static_cast<ptrdiff_t>(block.row) * g.q.row;
     if (is_packed(g)) {
         work.head.pack_first(block.keys);
         GemmArgs a;
         a.m = block.rows, a.n = work.head.computed_keys(block.keys), a.k = g.width;
         a.a = q, a.lda = g.q.row, a.packed_b = work.head.keys();
-        a.c = work.scores, a.ldc = static_cast<std::ptrdiff_t>(work.stride);
+        a.c = work.scores, a.ldc = static_cast<ptrdiff_t>(work.stride);
         return gemm_f32(a, 0, 1);
     }
     BatchedGemmArgs a;
     a.m = block.rows, a.n = block.keys, a.k = g.width;
     a.a = q, a.lda = g.q.row;
     a.b = matrix_of(g.k, block.batch, block.kv_head), a.ldb = g.k.row, a.b_transposed = true;
-    a.c = work.scores, a.ldc = static_cast<std::ptrdiff_t>(work.stride);
+    a.c = work.scores, a.ldc = static_cast<ptrdiff_t>(work.stride);
     batched_gemm_f32(a, 0, 1);
 }
 
@@ -173,16 +170,15 @@ void multiply_values(const AttentionArgs& g, const Block& block, const Workspace
     if (!is_packed(g)) {
         BatchedGemmArgs a;
         a.m = block.rows, a.n = g.width_v, a.k = block.keys;
-        a.a = work.scores, a.lda = static_cast<std::ptrdiff_t>(work.stride);
+        a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride);
         a.b = matrix_of(g.v, block.batch, block.kv_head), a.ldb = g.v.row;
         a.c = o, a.ldc = g.o_row;
         return batched_gemm_f32(a, 0, 1);
     }
-    for (std::size_t col = 0; col < g.width_v; col += kPanelWidth) {
+    for (size_t col = 0; col < g.width_v; col += kPanelWidth) {
         GemmArgs a;
         a.m = block.rows, a.n = std::min(kPanelWidth, g.width_v - col), a.k = block.keys;
-        a.a = work.scores, a.lda = static_cast<std::ptrdiff_t>(work.stride),
-        a.packed_b = work.head.values(col);
+        a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride), a.packed_b = work.head.values(col);
         a.c = o + col, a.ldc = g.o_row;
         gemm_f32(a, 0, 1);
     }
@@ -191,14 +187,13 @@ void multiply_values(const AttentionArgs& g, const Block& block, const Workspace
 void run_block(const AttentionArgs& g, const Block& block, Workspace& work) {
     multiply_queries(g, block, work);
     softmax(g, block, work);
-    float* o = g.o + static_cast<std::ptrdiff_t>(block.batch) * g.o_batch +
-               static_cast<std::ptrdiff_t>(block.head) * g.o_head +
-               static_cast<std::ptrdiff_t>(block.row) * g.o_row;
+    float* o = g.o + static_cast<ptrdiff_t>(block.batch) * g.o_batch +
+               static_cast<ptrdiff_t>(block.head) * g.o_head + static_cast<ptrdiff_t>(block.row) * g.o_row;
     multiply_values(g, block, work, o);
-    for (std::size_t i = 0; i < block.rows; ++i, o += g.o_row) {
+    for (size_t i = 0; i < block.rows; ++i, o += g.o_row) {
         const float sum = work.sums[i];  // 0: every key is masked
         const float factor = sum == 0 && g.zero_if_masked ? 0 : 1 / sum;
-        for (std::size_t j = 0; j < g.width_v; ++j) o[j] *= factor;
+        for (size_t j = 0; j < g.width_v; ++j) o[j] *= factor;
     }
 }
 
@@ -210,16 +205,15 @@ bool reads_cache(const AttentionArgs& g) {
            has_cached_attention<float>(g.width, g.width_v);
 }
 
-void attend_to_cache(const AttentionArgs& g, std::size_t batch, int ith, int nth) {
+void attend_to_cache(const AttentionArgs& g, size_t batch, int ith, int nth) {
     DecodeAttentionArgs<float> c;
     c.tokens = g.m, c.heads = g.heads, c.kv_heads = g.kv_heads, c.keys = g.n;
     c.width = g.width, c.width_v = g.width_v, c.scale = g.scale;
     c.q = matrix_of(g.q, batch, 0), c.q_token = g.q.row, c.q_head = g.q.head;
     c.k = matrix_of(g.k, batch, 0), c.k_row = g.k.row, c.k_head = g.k.head;
     c.v = matrix_of(g.v, batch, 0), c.v_row = g.v.row, c.v_head = g.v.head;
-    if (g.mask)
-        c.mask = g.mask + static_cast<std::ptrdiff_t>(batch) * g.mask_batch, c.mask_token = g.mask_row;
-    c.o = g.o + static_cast<std::ptrdiff_t>(batch) * g.o_batch, c.o_token = g.o_row, c.o_head = g.o_head;
+    if (g.mask) c.mask = g.mask + static_cast<ptrdiff_t>(batch) * g.mask_batch, c.mask_token = g.mask_row;
+    c.o = g.o + static_cast<ptrdiff_t>(batch) * g.o_batch, c.o_token = g.o_row, c.o_head = g.o_head;
     decode_attention(c, ith, nth);
 }
 
@@ -227,15 +221,15 @@ void attend_to_cache(const AttentionArgs& g, std::size_t batch, int ith, int nth
 
 void attention_f32(const AttentionArgs& g, int ith, int nth) {
     if (reads_cache(g)) {
-        for (std::size_t batch = 0; batch < g.batch; ++batch) attend_to_cache(g, batch, ith, nth);
+        for (size_t batch = 0; batch < g.batch; ++batch) attend_to_cache(g, batch, ith, nth);
         return;
     }
-    const std::size_t blocks = (g.m + kBlockRows - 1) / kBlockRows, tasks = g.batch * g.heads * blocks;
-    const std::size_t begin = tasks * ith / nth, end = tasks * (ith + 1) / nth;
+    const size_t blocks = (g.m + kBlockRows - 1) / kBlockRows, tasks = g.batch * g.heads * blocks;
+    const size_t begin = tasks * ith / nth, end = tasks * (ith + 1) / nth;
     if (begin == end || g.width_v == 0) return;
-    const std::size_t stride = packed_width(g.n), size = std::min(kBlockRows, g.m) * stride;
-    const std::size_t keys = is_packed(g) ? PackedHead::floats_of_keys(g) : 0;
-    const std::size_t values = is_packed(g) ? PackedHead::floats_of_values(g) : 0;
+    const size_t stride = packed_width(g.n), size = std::min(kBlockRows, g.m) * stride;
+    const size_t keys = is_packed(g) ? PackedHead::floats_of_keys(g) : 0;
+    const size_t values = is_packed(g) ? PackedHead::floats_of_values(g) : 0;
     auto memory = AlignedBuffer::allocate(
         (keys + values + size * (g.mask ? 2 : 1) + kBlockRows) * sizeof(float), "attention");
     if (!memory.ok()) throw std::bad_alloc();
@@ -246,7 +240,7 @@ void attention_f32(const AttentionArgs& g, int ith, int nth) {
                    .masks = scores + size,
                    .sums = scores + size * (g.mask ? 2 : 1),
                    .head = PackedHead(g, first, first + keys)};
-    for (std::size_t task = begin; task < end; ++task) {
+    for (size_t task = begin; task < end; ++task) {
         Block block{.batch = task / blocks / g.heads, .head = task / blocks % g.heads};
         block.kv_head = block.head / (g.heads / g.kv_heads);
         block.row = task % blocks * kBlockRows;

@@ -9,19 +9,19 @@ namespace headrace::kernels {
 // with Q[m][width], K[n][width], V[n][width_v]; rows are contiguous, strides are in floats. Query head h
 // reads head h / (heads / kv_heads) of K and V.
 struct AttentionArgs {
-    std::size_t batch = 1, heads = 1, kv_heads = 1;
-    std::size_t m = 0, n = 0, width = 0, width_v = 0;
+    size_t batch = 1, heads = 1, kv_heads = 1;
+    size_t m = 0, n = 0, width = 0, width_v = 0;
     struct Matrix {
         const float* data = nullptr;
-        std::ptrdiff_t batch = 0, head = 0, row = 0;
+        ptrdiff_t batch = 0, head = 0, row = 0;
     };
     Matrix q, k, v;
     float* o = nullptr;
-    std::ptrdiff_t o_batch = 0, o_head = 0, o_row = 0;
+    ptrdiff_t o_batch = 0, o_head = 0, o_row = 0;
     // Or null: added to the scaled scores; strides of 0 broadcast. Keys at the end that -infinity hides from
     // all queries are not read.
     const float* mask = nullptr;
-    std::ptrdiff_t mask_batch = 0, mask_head = 0, mask_row = 0, mask_column = 0;
+    ptrdiff_t mask_batch = 0, mask_head = 0, mask_row = 0, mask_column = 0;
     bool causal = false;         // query i sees keys 0 to i
     bool zero_if_masked = true;  // a row all of whose keys are masked is 0; else NaN
     float scale = 1;

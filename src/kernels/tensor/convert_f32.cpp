@@ -18,18 +18,18 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
-using Words = hn::ScalableTag<std::uint32_t>;
-using Shorts = hn::Rebind<std::uint16_t, Floats>;
+using Words = hn::ScalableTag<uint32_t>;
+using Shorts = hn::Rebind<uint16_t, Floats>;
 
 template <class To, class From>
-void convert_rest(const From* x, To* y, std::size_t begin, std::size_t n) {
-    for (std::size_t i = begin; i < n; ++i) y[i] = static_cast<To>(static_cast<float>(x[i]));
+void convert_rest(const From* x, To* y, size_t begin, size_t n) {
+    for (size_t i = begin; i < n; ++i) y[i] = static_cast<To>(static_cast<float>(x[i]));
 }
 
 }  // namespace
 
-void halves_of(const float* x, Half* y, std::size_t n) {
-    std::size_t i = 0;
+void halves_of(const float* x, Half* y, size_t n) {
+    size_t i = 0;
     if constexpr (kHasHalves) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
@@ -40,8 +40,8 @@ void halves_of(const float* x, Half* y, std::size_t n) {
     convert_rest(x, y, i, n);
 }
 
-void floats_of_halves(const Half* x, float* y, std::size_t n) {
-    std::size_t i = 0;
+void floats_of_halves(const Half* x, float* y, size_t n) {
+    size_t i = 0;
     if constexpr (kHasHalves) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
@@ -52,11 +52,11 @@ void floats_of_halves(const Half* x, float* y, std::size_t n) {
     convert_rest(x, y, i, n);
 }
 
-void bfloats_of(const float* x, BFloat16* y, std::size_t n) {
+void bfloats_of(const float* x, BFloat16* y, size_t n) {
     const Words d;
     const hn::RebindToSigned<Words> di;
-    auto* to = reinterpret_cast<std::uint16_t*>(y);
-    std::size_t i = 0;
+    auto* to = reinterpret_cast<uint16_t*>(y);
+    size_t i = 0;
     for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
         const auto v = hn::LoadU(Floats(), x + i);
         const auto bits = hn::BitCast(d, v), upper = hn::ShiftRight<16>(bits);
@@ -70,10 +70,10 @@ void bfloats_of(const float* x, BFloat16* y, std::size_t n) {
     convert_rest(x, y, i, n);
 }
 
-void floats_of_bfloats(const BFloat16* x, float* y, std::size_t n) {
+void floats_of_bfloats(const BFloat16* x, float* y, size_t n) {
     const Words d;
-    const auto* from = reinterpret_cast<const std::uint16_t*>(x);
-    std::size_t i = 0;
+    const auto* from = reinterpret_cast<const uint16_t*>(x);
+    size_t i = 0;
     for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
         const auto word = hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(Shorts(), from + i)));
         hn::StoreU(hn::BitCast(Floats(), word), Floats(), y + i);
@@ -93,28 +93,28 @@ HWY_EXPORT(bfloats_of);
 HWY_EXPORT(floats_of_bfloats);
 
 // Cache lines of either side end there.
-static constexpr std::size_t kGrain = 32;
+static constexpr size_t kGrain = 32;
 
-void convert_f32(const float* x, Half* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void convert_f32(const float* x, Half* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(halves_of)(x + begin, y + begin, count);
     });
 }
 
-void convert_f32(const float* x, BFloat16* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void convert_f32(const float* x, BFloat16* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(bfloats_of)(x + begin, y + begin, count);
     });
 }
 
-void convert_f32(const Half* x, float* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void convert_f32(const Half* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(floats_of_halves)(x + begin, y + begin, count);
     });
 }
 
-void convert_f32(const BFloat16* x, float* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void convert_f32(const BFloat16* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(floats_of_bfloats)(x + begin, y + begin, count);
     });
 }

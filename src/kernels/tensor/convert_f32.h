@@ -9,9 +9,9 @@
 namespace headrace::kernels {
 
 // Thread ith's share of n elements; x and y must not overlap.
-void convert_f32(const float* x, Half* y, std::size_t n, int ith, int nth);
-void convert_f32(const float* x, BFloat16* y, std::size_t n, int ith, int nth);
-void convert_f32(const Half* x, float* y, std::size_t n, int ith, int nth);
-void convert_f32(const BFloat16* x, float* y, std::size_t n, int ith, int nth);
+void convert_f32(const float* x, Half* y, size_t n, int ith, int nth);
+void convert_f32(const float* x, BFloat16* y, size_t n, int ith, int nth);
+void convert_f32(const Half* x, float* y, size_t n, int ith, int nth);
+void convert_f32(const BFloat16* x, float* y, size_t n, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -12,33 +12,33 @@ namespace headrace::kernels {
 // float.
 template <class Element>
 struct DecodeAttentionArgs {
-    std::size_t tokens = 0, heads = 1, kv_heads = 1, keys = 0, width = 0, width_v = 0;
+    size_t tokens = 0, heads = 1, kv_heads = 1, keys = 0, width = 0, width_v = 0;
     const float* q = nullptr;
-    std::ptrdiff_t q_token = 0, q_head = 0;
+    ptrdiff_t q_token = 0, q_head = 0;
     const Element* k = nullptr;
-    std::ptrdiff_t k_row = 0, k_head = 0;
+    ptrdiff_t k_row = 0, k_head = 0;
     const Element* v = nullptr;
-    std::ptrdiff_t v_row = 0, v_head = 0;
+    ptrdiff_t v_row = 0, v_head = 0;
     // Or null: added; keys at -infinity are not read where a block has no other.
     const Element* mask = nullptr;
-    std::ptrdiff_t mask_token = 0;
+    ptrdiff_t mask_token = 0;
     const float* sinks = nullptr;  // or null: a score for each head that takes weight and gives nothing
     float* o = nullptr;            // a token all of whose keys are masked is 0
-    std::ptrdiff_t o_token = 0, o_head = 0;
+    ptrdiff_t o_token = 0, o_head = 0;
     float scale = 1;
     float softcap = 0;  // c * tanh(score / c); 0: none
 };
 
 // Whether the widths suit this CPU's vectors, and it converts f16 where that is asked for.
 template <class Element>
-bool has_cached_attention(std::size_t width, std::size_t width_v);
+bool has_cached_attention(size_t width, size_t width_v);
 template <>
-bool has_cached_attention<std::uint16_t>(std::size_t width, std::size_t width_v);
+bool has_cached_attention<uint16_t>(size_t width, size_t width_v);
 template <>
-bool has_cached_attention<float>(std::size_t width, std::size_t width_v);
+bool has_cached_attention<float>(size_t width, size_t width_v);
 
 // Runs thread ith's share of nth.
-void decode_attention(const DecodeAttentionArgs<std::uint16_t>& args, int ith, int nth);
+void decode_attention(const DecodeAttentionArgs<uint16_t>& args, int ith, int nth);
 void decode_attention(const DecodeAttentionArgs<float>& args, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -11,10 +11,10 @@ namespace headrace::kernels {
 // Calls run(begin, count) for a thread's share, cut at multiples of `grain`: of whole cache lines, two
 // threads do not write to the same one.
 template <class Run>
-void for_share(std::size_t n, std::size_t grain, int ith, int nth, Run run) {
-    const auto part = Share{ith, nth}.of(static_cast<std::int64_t>(n), static_cast<std::int64_t>(grain));
+void for_share(size_t n, size_t grain, int ith, int nth, Run run) {
+    const auto part = Share{ith, nth}.of(static_cast<int64_t>(n), static_cast<int64_t>(grain));
     if (part.begin < part.end)
-        run(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end - part.begin));
+        run(static_cast<size_t>(part.begin), static_cast<size_t>(part.end - part.begin));
 }
 
 }  // namespace headrace::kernels

@@ -29,7 +29,7 @@ template <class D, class Fn>
 HWY_NOINLINE hn::Vec<D> each_lane(D d, hn::Vec<D> x, Fn fn) {
     HWY_ALIGN float lanes[HWY_LANES(float)];
     hn::Store(x, d, lanes);
-    for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = fn(lanes[i]);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = fn(lanes[i]);
     return hn::Load(d, lanes);
 }
 
@@ -63,10 +63,10 @@ HWY_INLINE V vec_hard_swish(D d, V x) {
 }
 
 template <class Fn>
-HWY_INLINE void map(const float* x, float* y, std::size_t n, Fn fn) {
+HWY_INLINE void map(const float* x, float* y, size_t n, Fn fn) {
     const hn::ScalableTag<float> d;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
     // Two vectors a turn: these functions are chains of dependent multiply-adds.
     for (; i + 2 * lanes <= n; i += 2 * lanes) {
         const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
@@ -79,10 +79,10 @@ HWY_INLINE void map(const float* x, float* y, std::size_t n, Fn fn) {
 }
 
 template <class Fn>
-HWY_INLINE void map_gate(const float* gate, const float* x, float* y, std::size_t n, Fn fn) {
+HWY_INLINE void map_gate(const float* gate, const float* x, float* y, size_t n, Fn fn) {
     const hn::ScalableTag<float> d;
-    const std::size_t lanes = hn::Lanes(d);
-    std::size_t i = 0;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
     for (; i + lanes <= n; i += lanes)
         hn::StoreU(hn::Mul(fn(d, hn::LoadU(d, gate + i)), hn::LoadU(d, x + i)), d, y + i);
     if (i < n)
@@ -93,14 +93,14 @@ HWY_INLINE void map_gate(const float* gate, const float* x, float* y, std::size_
 // y = a · c + b · s of n floats, b negated if kNegate.
 template <bool kNegate>
 HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, const float* s, float* y,
-                            std::size_t n) {
+                            size_t n) {
     const hn::ScalableTag<float> d;
-    const std::size_t lanes = hn::Lanes(d);
+    const size_t lanes = hn::Lanes(d);
     const auto one = [&](auto load) HWY_ATTR {
         const auto product = hn::Mul(load(b), load(s));
         return kNegate ? hn::MulSub(load(a), load(c), product) : hn::MulAdd(load(a), load(c), product);
     };
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + lanes <= n; i += lanes)
         hn::StoreU(one([&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); }), d, y + i);
     if (i < n)
@@ -132,15 +132,15 @@ HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, cons
 #define HEADRACE_MAP_GATE(function) \
     map_gate(gate, x, y, n, [](auto d, auto v) HWY_ATTR { return function(d, v); })
 
-void unary_f32_target(Unary op, const float* x, float* y, std::size_t n) { HEADRACE_FUNCTIONS(HEADRACE_MAP) }
+void unary_f32_target(Unary op, const float* x, float* y, size_t n) { HEADRACE_FUNCTIONS(HEADRACE_MAP) }
 
-void leaky_relu_target(float alpha, const float* x, float* y, std::size_t n) {
+void leaky_relu_target(float alpha, const float* x, float* y, size_t n) {
     map(x, y, n, [alpha](auto d, auto v) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Mul(v, hn::Set(d, alpha)), v);
     });
 }
 
-void gated_f32_target(Unary op, const float* gate, const float* x, float* y, std::size_t n) {
+void gated_f32_target(Unary op, const float* gate, const float* x, float* y, size_t n) {
     HEADRACE_FUNCTIONS(HEADRACE_MAP_GATE)
 }
 
@@ -148,11 +148,11 @@ void gated_f32_target(Unary op, const float* gate, const float* x, float* y, std
 #undef HEADRACE_MAP
 #undef HEADRACE_FUNCTIONS
 
-void rotate_row_target(const float* x, const float* cos, const float* sin, float* y, std::size_t n,
+void rotate_row_target(const float* x, const float* cos, const float* sin, float* y, size_t n,
                        bool interleaved) {
-    const std::size_t half = n / 2;
+    const size_t half = n / 2;
     if (interleaved) {
-        for (std::size_t i = 0; i + 1 < n; i += 2) {
+        for (size_t i = 0; i + 1 < n; i += 2) {
             y[i] = x[i] * cos[i] - x[i + 1] * sin[i];
             y[i + 1] = x[i + 1] * cos[i + 1] + x[i] * sin[i + 1];
         }
@@ -174,27 +174,27 @@ HWY_EXPORT(gated_f32_target);
 HWY_EXPORT(rotate_row_target);
 
 // Floats of a cache line.
-static constexpr std::size_t kGrain = 16;
+static constexpr size_t kGrain = 16;
 
-void unary_f32(Unary op, const float* x, float* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(unary_f32_target)(op, x + begin, y + begin, count);
     });
 }
 
-void leaky_relu_f32(float alpha, const float* x, float* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void leaky_relu_f32(float alpha, const float* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(leaky_relu_target)(alpha, x + begin, y + begin, count);
     });
 }
 
-void gated_f32(Unary op, const float* gate, const float* x, float* y, std::size_t n, int ith, int nth) {
-    for_share(n, kGrain, ith, nth, [&](std::size_t begin, std::size_t count) {
+void gated_f32(Unary op, const float* gate, const float* x, float* y, size_t n, int ith, int nth) {
+    for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
         HWY_DYNAMIC_DISPATCH(gated_f32_target)(op, gate + begin, x + begin, y + begin, count);
     });
 }
 
-void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, std::size_t n,
+void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, size_t n,
                     bool interleaved) {
     HWY_DYNAMIC_DISPATCH(rotate_row_target)(x, cos, sin, y, n, interleaved);
 }

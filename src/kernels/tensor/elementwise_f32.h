@@ -25,18 +25,17 @@ enum class Unary {
 
 // y[i] = op(x[i]) for thread ith's contiguous share of n floats; y may be x. NaN gives NaN, infinities give
 // the limits; exponentials that are too small for a normal number give 0 within other functions than exp.
-void unary_f32(Unary op, const float* x, float* y, std::size_t n, int ith, int nth);
+void unary_f32(Unary op, const float* x, float* y, size_t n, int ith, int nth);
 
 // y[i] = x[i] where x[i] >= 0, else alpha x[i], the same.
-void leaky_relu_f32(float alpha, const float* x, float* y, std::size_t n, int ith, int nth);
+void leaky_relu_f32(float alpha, const float* x, float* y, size_t n, int ith, int nth);
 
 // y[i] = op(gate[i]) * x[i], the same; y may be gate or x.
-void gated_f32(Unary op, const float* gate, const float* x, float* y, std::size_t n, int ith, int nth);
+void gated_f32(Unary op, const float* gate, const float* x, float* y, size_t n, int ith, int nth);
 
 // y = x · cos + r(x) · sin for a row of n floats, where r swaps the halves of the row and negates the first,
 // or, if interleaved, swaps the two of each pair and negates the first of them. y must not overlap the
 // others.
-void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, std::size_t n,
-                    bool interleaved);
+void rotate_row_f32(const float* x, const float* cos, const float* sin, float* y, size_t n, bool interleaved);
 
 }  // namespace headrace::kernels

@@ -9,9 +9,9 @@ namespace headrace::kernels {
 // Dense row-major operands. The rows of the weights are four gates of `hidden` rows each, the input gate
 // first; `output`, `forget` and `candidate` say which of the others is which.
 struct LstmArgs {
-    std::size_t steps = 0, batch = 0, hidden = 0, directions = 1;
+    size_t steps = 0, batch = 0, hidden = 0, directions = 1;
     bool backward = false;  // the first direction runs from the end; a second one always does
-    std::size_t output = 1, forget = 2, candidate = 3;
+    size_t output = 1, forget = 2, candidate = 3;
     const float* gate_input = nullptr;        // [steps, batch, directions, 4 hidden], with the biases
     const float* recurrent_weight = nullptr;  // [directions, 4 hidden, hidden]; not read where it is packed
     const float* packed_recurrent = nullptr;  // from pack_recurrent(), or null: each call packs its own
@@ -23,11 +23,11 @@ struct LstmArgs {
 };
 
 // Bytes that pack_recurrent() writes.
-std::size_t packed_recurrent_bytes(std::size_t directions, std::size_t hidden);
+size_t packed_recurrent_bytes(size_t directions, size_t hidden);
 
 // Packs [directions, 4 hidden, hidden], one direction after the other as pack() does. Aligned to
 // kPackedAlignment.
-void pack_recurrent(const float* weight, std::size_t directions, std::size_t hidden, float* packed);
+void pack_recurrent(const float* weight, size_t directions, size_t hidden, float* packed);
 
 // Computes thread ith's share of nth: rows of the batch, which do not depend on each other. Throws
 // std::bad_alloc where there is no memory for the gates.

@@ -21,7 +21,7 @@ using Vec = hn::Vec<Tag>;
 
 // A whole vector of a row, at element i.
 struct Whole {
-    std::size_t i;
+    size_t i;
     HWY_INLINE Vec load(const float* p) const { return hn::LoadU(Tag(), p + i); }
     HWY_INLINE void store(Vec v, float* p) const { hn::StoreU(v, Tag(), p + i); }
     HWY_INLINE Vec or_else(Vec v, float) const { return v; }
@@ -29,7 +29,7 @@ struct Whole {
 
 // The last `count` elements of a row, fewer than a vector.
 struct Rest {
-    std::size_t i, count;
+    size_t i, count;
     HWY_INLINE Vec load(const float* p) const { return load_first(Tag(), p + i, count); }
     HWY_INLINE void store(Vec v, float* p) const { store_first(v, Tag(), p + i, count); }
     // v with the lanes beyond the row replaced.
@@ -41,9 +41,9 @@ struct Rest {
 // Calls step(accumulator, place) for every vector of a row. Two accumulators keep two
 // chains of operations in flight.
 template <class Step>
-HWY_INLINE void for_row(std::size_t n, Vec (&accumulators)[2], Step step) {
-    const std::size_t lanes = hn::Lanes(Tag());
-    std::size_t i = 0;
+HWY_INLINE void for_row(size_t n, Vec (&accumulators)[2], Step step) {
+    const size_t lanes = hn::Lanes(Tag());
+    size_t i = 0;
     for (; i + 2 * lanes <= n; i += 2 * lanes) {
         step(accumulators[0], Whole{i});
         step(accumulators[1], Whole{i + lanes});
@@ -56,7 +56,7 @@ HWY_INLINE void for_row(std::size_t n, Vec (&accumulators)[2], Step step) {
 }
 
 template <class Step>
-HWY_INLINE float sum_row(std::size_t n, Step step) {
+HWY_INLINE float sum_row(size_t n, Step step) {
     const Tag d;
     Vec sums[2] = {hn::Zero(d), hn::Zero(d)};
     for_row(n, sums, step);
@@ -64,7 +64,7 @@ HWY_INLINE float sum_row(std::size_t n, Step step) {
 }
 
 // Writes x + residual, and the copy the caller asked for; returns the row to normalise.
-HWY_INLINE const float* add_residual(const LayerNormArgs& g, std::size_t row) {
+HWY_INLINE const float* add_residual(const LayerNormArgs& g, size_t row) {
     const float* x = g.x + row * g.x_stride;
     if (!g.residual && !g.sum) return x;
     const float* residual = g.residual ? g.residual + row * g.residual_stride : nullptr;
@@ -100,9 +100,9 @@ HWY_INLINE void write_row(const LayerNormArgs& g, const float* x, float mean, fl
 }
 
 template <bool kCentered>
-HWY_INLINE void normalize_rows(const LayerNormArgs& g, std::size_t begin, std::size_t end) {
+HWY_INLINE void normalize_rows(const LayerNormArgs& g, size_t begin, size_t end) {
     const float count = static_cast<float>(g.n);
-    for (std::size_t row = begin; row < end; ++row) {
+    for (size_t row = begin; row < end; ++row) {
         const float* x = add_residual(g, row);
         float mean = 0;
         if constexpr (kCentered) {
@@ -125,7 +125,7 @@ struct Scores {
 };
 
 // Finds the largest value of x * scale + mask. Those are written to y unless exp can take them from x.
-HWY_INLINE Scores prepare_row(const SoftmaxArgs& g, std::size_t row) {
+HWY_INLINE Scores prepare_row(const SoftmaxArgs& g, size_t row) {
     const Tag d;
     const float* x = g.x + row * g.x_stride;
     float* y = g.y + row * g.y_stride;
@@ -160,7 +160,7 @@ HWY_INLINE Scores prepare_row(const SoftmaxArgs& g, std::size_t row) {
 }
 
 // y = exp(values * factor − most); returns the sum.
-HWY_INLINE float exp_row(const Scores& scores, std::size_t n, float* y) {
+HWY_INLINE float exp_row(const Scores& scores, size_t n, float* y) {
     const Tag d;
     const Vec factor = hn::Set(d, scores.factor), most = hn::Set(d, scores.most);
     return sum_row(n, [&](Vec& sum, auto at) HWY_ATTR {
@@ -170,26 +170,26 @@ HWY_INLINE float exp_row(const Scores& scores, std::size_t n, float* y) {
     });
 }
 
-bool has_nan(const float* values, std::size_t n) {
+bool has_nan(const float* values, size_t n) {
     return std::any_of(values, values + n, [](float x) { return std::isnan(x); });
 }
 
 // Rows that go through each step together, so that none waits for the largest value or the sum of its
 // predecessor; few enough to stay in the L1 cache.
-constexpr std::size_t kRowsTogether = 8, kFloatsTogether = 4096;
+constexpr size_t kRowsTogether = 8, kFloatsTogether = 4096;
 
-HWY_INLINE void softmax_together(const SoftmaxArgs& g, std::size_t begin, std::size_t count) {
+HWY_INLINE void softmax_together(const SoftmaxArgs& g, size_t begin, size_t count) {
     Scores scores[kRowsTogether];
     float sums[kRowsTogether];
-    for (std::size_t i = 0; i < count; ++i) scores[i] = prepare_row(g, begin + i);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) scores[i] = prepare_row(g, begin + i);
+    for (size_t i = 0; i < count; ++i) {
         float* y = g.y + (begin + i) * g.y_stride;
         const bool is_nothing = g.sums && scores[i].most == -std::numeric_limits<float>::infinity() &&
                                 !has_nan(scores[i].values, g.n);
         if (is_nothing) std::fill_n(y, g.n, 0.0f);
         sums[i] = is_nothing ? 0 : exp_row(scores[i], g.n, y);
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < count; ++i) {
         if (g.sums) {
             g.sums[begin + i] = sums[i];
             continue;
@@ -203,12 +203,10 @@ HWY_INLINE void softmax_together(const SoftmaxArgs& g, std::size_t begin, std::s
 
 }  // namespace
 
-void layer_norm_rows(const LayerNormArgs& g, std::size_t begin, std::size_t end) {
+void layer_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) {
     normalize_rows<true>(g, begin, end);
 }
-void rms_norm_rows(const LayerNormArgs& g, std::size_t begin, std::size_t end) {
-    normalize_rows<false>(g, begin, end);
-}
+void rms_norm_rows(const LayerNormArgs& g, size_t begin, size_t end) { normalize_rows<false>(g, begin, end); }
 
 // The same in floats, the mean in two parts.
 struct RoundedShiftAndScale {
@@ -221,7 +219,7 @@ struct RoundedShiftAndScale {
           bias(static_cast<float>(g.bias)) {}
 };
 
-void shift_and_scale_run(const float* x, std::size_t n, const ShiftAndScale& all, float* y) {
+void shift_and_scale_run(const float* x, size_t n, const ShiftAndScale& all, float* y) {
     const Tag d;
     const RoundedShiftAndScale g(all);
     const Vec first = hn::Set(d, g.first), second = hn::Set(d, g.second);
@@ -232,21 +230,20 @@ void shift_and_scale_run(const float* x, std::size_t n, const ShiftAndScale& all
     });
 }
 
-void shift_and_scale_columns(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void shift_and_scale_columns(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                              const ShiftAndScale* columns, float* y) {
-    constexpr std::size_t kTogether = 64;
+    constexpr size_t kTogether = 64;
     alignas(64) float first[kTogether], second[kTogether], factor[kTogether], bias[kTogether];
-    for (std::size_t begin = 0; begin < n; begin += kTogether) {
-        const std::size_t count = std::min(kTogether, n - begin);
-        for (std::size_t i = 0; i < count; ++i) {
+    for (size_t begin = 0; begin < n; begin += kTogether) {
+        const size_t count = std::min(kTogether, n - begin);
+        for (size_t i = 0; i < count; ++i) {
             const RoundedShiftAndScale column(columns[begin + i]);
             first[i] = column.first, second[i] = column.second;
             factor[i] = column.factor, bias[i] = column.bias;
         }
         Vec unused[2] = {hn::Zero(Tag()), hn::Zero(Tag())};
-        for (std::size_t row = 0; row < rows; ++row) {
-            const std::ptrdiff_t at =
-                static_cast<std::ptrdiff_t>(row) * stride + static_cast<std::ptrdiff_t>(begin);
+        for (size_t row = 0; row < rows; ++row) {
+            const ptrdiff_t at = static_cast<ptrdiff_t>(row) * stride + static_cast<ptrdiff_t>(begin);
             for_row(count, unused, [&](Vec&, auto place) HWY_ATTR {
                 const Vec centered =
                     hn::Sub(hn::Sub(place.load(x + at), place.load(first)), place.load(second));
@@ -256,10 +253,9 @@ void shift_and_scale_columns(const float* x, std::ptrdiff_t stride, std::size_t 
     }
 }
 
-void softmax_rows(const SoftmaxArgs& g, std::size_t begin, std::size_t end) {
-    const std::size_t together =
-        std::clamp<std::size_t>(kFloatsTogether / std::max<std::size_t>(g.n, 1), 1, kRowsTogether);
-    for (std::size_t row = begin; row < end; row += together)
+void softmax_rows(const SoftmaxArgs& g, size_t begin, size_t end) {
+    const size_t together = std::clamp<size_t>(kFloatsTogether / std::max<size_t>(g.n, 1), 1, kRowsTogether);
+    for (size_t row = begin; row < end; row += together)
         softmax_together(g, row, std::min(together, end - row));
 }
 
@@ -283,11 +279,11 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth) {
     HWY_DYNAMIC_DISPATCH(rms_norm_rows)(args, args.rows * ith / nth, args.rows * (ith + 1) / nth);
 }
 
-void shift_and_scale_f32(const float* x, std::size_t n, const ShiftAndScale& all, float* y) {
+void shift_and_scale_f32(const float* x, size_t n, const ShiftAndScale& all, float* y) {
     HWY_DYNAMIC_DISPATCH(shift_and_scale_run)(x, n, all, y);
 }
 
-void shift_and_scale_rows_f32(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                               const ShiftAndScale* columns, float* y) {
     HWY_DYNAMIC_DISPATCH(shift_and_scale_columns)(x, stride, rows, n, columns, y);
 }

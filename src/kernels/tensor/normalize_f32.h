@@ -10,17 +10,17 @@ namespace headrace::kernels {
 // variance is the biased one. y may be x or residual itself (in place), but must not overlap them otherwise.
 // Strides are in floats.
 struct LayerNormArgs {
-    std::size_t rows = 0, n = 0;
+    size_t rows = 0, n = 0;
     const float* x = nullptr;
-    std::ptrdiff_t x_stride = 0;
+    ptrdiff_t x_stride = 0;
     const float* residual = nullptr;  // or null
-    std::ptrdiff_t residual_stride = 0;
+    ptrdiff_t residual_stride = 0;
     float* sum = nullptr;  // or null: receives x + residual, for a later residual connection
-    std::ptrdiff_t sum_stride = 0;
+    ptrdiff_t sum_stride = 0;
     const float* scale = nullptr;  // n floats, or null for 1
     const float* bias = nullptr;   // n floats, or null for 0
     float* y = nullptr;
-    std::ptrdiff_t y_stride = 0;
+    ptrdiff_t y_stride = 0;
     float eps = 1e-5f;
 };
 void layer_norm_f32(const LayerNormArgs& args, int ith, int nth);
@@ -33,23 +33,23 @@ void rms_norm_f32(const LayerNormArgs& args, int ith, int nth);
 struct ShiftAndScale {
     double mean, factor, bias;
 };
-void shift_and_scale_f32(const float* x, std::size_t n, const ShiftAndScale& all, float* y);
+void shift_and_scale_f32(const float* x, size_t n, const ShiftAndScale& all, float* y);
 
 // The same for each column of `rows` rows of n floats, `stride` floats apart in x and in y.
-void shift_and_scale_rows_f32(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void shift_and_scale_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                               const ShiftAndScale* columns, float* y);
 
 // y[r] = softmax(x[r] * scale + mask[r]) over n floats. y may be x itself. A row whose maximum is −Inf gives
 // NaN, as exp(x − max) / sum says; NaN in a row makes the whole row NaN.
 struct SoftmaxArgs {
-    std::size_t rows = 0, n = 0;
+    size_t rows = 0, n = 0;
     const float* x = nullptr;
-    std::ptrdiff_t x_stride = 0;
-    const float* mask = nullptr;     // or null
-    std::ptrdiff_t mask_stride = 0;  // 0: one mask row for all
-    std::size_t mask_rows = 0;       // row r reads mask row r % mask_rows; 0: row r itself
+    ptrdiff_t x_stride = 0;
+    const float* mask = nullptr;  // or null
+    ptrdiff_t mask_stride = 0;    // 0: one mask row for all
+    size_t mask_rows = 0;         // row r reads mask row r % mask_rows; 0: row r itself
     float* y = nullptr;
-    std::ptrdiff_t y_stride = 0;
+    ptrdiff_t y_stride = 0;
     float scale = 1;
     // Or null: receives the sum of each row, which y is not divided by then. A row whose maximum is −Inf is 0
     // and has the sum 0.

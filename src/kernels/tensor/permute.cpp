@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 
-void transpose_tile(const float* src, std::ptrdiff_t src_stride, std::size_t rows, std::size_t cols,
-                    float* dst, std::ptrdiff_t dst_stride) {
+void transpose_tile(const float* src, ptrdiff_t src_stride, size_t rows, size_t cols, float* dst,
+                    ptrdiff_t dst_stride) {
     transpose_block(src, src_stride, rows, cols, dst, dst_stride);
 }
 
@@ -30,8 +30,8 @@ namespace {
 HWY_EXPORT(transpose_tile);
 
 struct Axis {
-    std::size_t extent = 1;
-    std::ptrdiff_t src = 0, dst = 0;
+    size_t extent = 1;
+    ptrdiff_t src = 0, dst = 0;
 };
 
 enum class Inner { run, transpose, strided };
@@ -39,7 +39,7 @@ enum class Inner { run, transpose, strided };
 // The walk: two outer axes, then tiles of rows × cols. Along cols dst is as contiguous as it gets.
 struct Walk {
     Axis outer[2], rows, cols;
-    std::size_t tile_rows, tile_cols;
+    size_t tile_rows, tile_cols;
     Inner inner;
 };
 
@@ -56,7 +56,7 @@ int simplify(const PermuteArgs& args, Axis (&axes)[PermuteArgs::kRank]) {
     int rank = 0;
     for (int i = 0; i < count; ++i) {
         const Axis& next = sorted[i];
-        const auto extent = static_cast<std::ptrdiff_t>(next.extent);
+        const auto extent = static_cast<ptrdiff_t>(next.extent);
         if (rank > 0 && axes[rank - 1].src == next.src * extent && axes[rank - 1].dst == next.dst * extent) {
             axes[rank - 1] = {axes[rank - 1].extent * next.extent, next.src, next.dst};
         } else {
@@ -86,54 +86,53 @@ Walk plan(const PermuteArgs& args) {
     for (int i = 1; i >= 0; --i) walk.outer[i] = rank > 0 ? axes[--rank] : Axis{};
     // Tiles of a transpose stay in the L1 cache on both sides and write whole lines; other tiles only bound
     // the cost of finding the next one.
-    constexpr std::size_t kTileElements = 4096;
-    walk.tile_cols =
-        std::min<std::size_t>(walk.cols.extent, walk.inner == Inner::transpose ? 64 : kTileElements);
+    constexpr size_t kTileElements = 4096;
+    walk.tile_cols = std::min<size_t>(walk.cols.extent, walk.inner == Inner::transpose ? 64 : kTileElements);
     walk.tile_rows =
-        walk.inner == Inner::transpose ? 64 : kTileElements / std::max<std::size_t>(walk.tile_cols, 1);
+        walk.inner == Inner::transpose ? 64 : kTileElements / std::max<size_t>(walk.tile_cols, 1);
     return walk;
 }
 
 template <class T>
-void copy_tile(const Walk& walk, const T* src, T* dst, std::size_t rows, std::size_t cols) {
+void copy_tile(const Walk& walk, const T* src, T* dst, size_t rows, size_t cols) {
     if (walk.inner == Inner::transpose && sizeof(T) == sizeof(float)) {
         HWY_DYNAMIC_DISPATCH(transpose_tile)
         (reinterpret_cast<const float*>(src), walk.cols.src, cols, rows, reinterpret_cast<float*>(dst),
          walk.rows.dst);
         return;
     }
-    for (std::size_t r = 0; r < rows; ++r) {
-        const T* from = src + static_cast<std::ptrdiff_t>(r) * walk.rows.src;
-        T* to = dst + static_cast<std::ptrdiff_t>(r) * walk.rows.dst;
+    for (size_t r = 0; r < rows; ++r) {
+        const T* from = src + static_cast<ptrdiff_t>(r) * walk.rows.src;
+        T* to = dst + static_cast<ptrdiff_t>(r) * walk.rows.dst;
         if (walk.inner == Inner::run && cols * sizeof(T) >= 32) {
             std::memcpy(to, from, cols * sizeof(T));
         } else {
-            for (std::size_t c = 0; c < cols; ++c)
-                to[static_cast<std::ptrdiff_t>(c) * walk.cols.dst] =
-                    from[static_cast<std::ptrdiff_t>(c) * walk.cols.src];
+            for (size_t c = 0; c < cols; ++c)
+                to[static_cast<ptrdiff_t>(c) * walk.cols.dst] =
+                    from[static_cast<ptrdiff_t>(c) * walk.cols.src];
         }
     }
 }
 
 template <class T>
 void copy_share(const PermuteArgs& args, int ith, int nth) {
-    for (std::size_t extent : args.extent) {
+    for (size_t extent : args.extent) {
         if (extent == 0) return;
     }
     const Walk walk = plan(args);
-    const std::size_t row_tiles = (walk.rows.extent + walk.tile_rows - 1) / walk.tile_rows;
-    const std::size_t col_tiles = (walk.cols.extent + walk.tile_cols - 1) / walk.tile_cols;
-    const std::size_t tiles = walk.outer[0].extent * walk.outer[1].extent * row_tiles * col_tiles;
-    for (std::size_t tile = tiles * ith / nth; tile < tiles * (ith + 1) / nth; ++tile) {
-        const std::size_t col = tile % col_tiles * walk.tile_cols,
-                          row = tile / col_tiles % row_tiles * walk.tile_rows;
-        const std::size_t outer = tile / (col_tiles * row_tiles);
-        const std::size_t index[4] = {outer / walk.outer[1].extent, outer % walk.outer[1].extent, row, col};
+    const size_t row_tiles = (walk.rows.extent + walk.tile_rows - 1) / walk.tile_rows;
+    const size_t col_tiles = (walk.cols.extent + walk.tile_cols - 1) / walk.tile_cols;
+    const size_t tiles = walk.outer[0].extent * walk.outer[1].extent * row_tiles * col_tiles;
+    for (size_t tile = tiles * ith / nth; tile < tiles * (ith + 1) / nth; ++tile) {
+        const size_t col = tile % col_tiles * walk.tile_cols,
+                     row = tile / col_tiles % row_tiles * walk.tile_rows;
+        const size_t outer = tile / (col_tiles * row_tiles);
+        const size_t index[4] = {outer / walk.outer[1].extent, outer % walk.outer[1].extent, row, col};
         const Axis* axes[4] = {&walk.outer[0], &walk.outer[1], &walk.rows, &walk.cols};
-        std::ptrdiff_t from = 0, to = 0;
+        ptrdiff_t from = 0, to = 0;
         for (int i = 0; i < 4; ++i) {
-            from += static_cast<std::ptrdiff_t>(index[i]) * axes[i]->src;
-            to += static_cast<std::ptrdiff_t>(index[i]) * axes[i]->dst;
+            from += static_cast<ptrdiff_t>(index[i]) * axes[i]->src;
+            to += static_cast<ptrdiff_t>(index[i]) * axes[i]->dst;
         }
         copy_tile(walk, static_cast<const T*>(args.src) + from, static_cast<T*>(args.dst) + to,
                   std::min(walk.tile_rows, walk.rows.extent - row),
@@ -145,10 +144,10 @@ void copy_share(const PermuteArgs& args, int ith, int nth) {
 
 void permute(const PermuteArgs& args, int ith, int nth) {
     switch (args.element_size) {
-        case 1: return copy_share<std::uint8_t>(args, ith, nth);
-        case 2: return copy_share<std::uint16_t>(args, ith, nth);
-        case 4: return copy_share<std::uint32_t>(args, ith, nth);
-        case 8: return copy_share<std::uint64_t>(args, ith, nth);
+        case 1: return copy_share<uint8_t>(args, ith, nth);
+        case 2: return copy_share<uint16_t>(args, ith, nth);
+        case 4: return copy_share<uint32_t>(args, ith, nth);
+        case 8: return copy_share<uint64_t>(args, ith, nth);
     }
 }
 

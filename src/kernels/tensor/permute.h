@@ -9,12 +9,12 @@ namespace headrace::kernels {
 // src may be negative or 0, those of dst must give every index a place of its own. dst must not overlap src.
 struct PermuteArgs {
     static constexpr int kRank = 4;
-    std::size_t extent[kRank] = {1, 1, 1, 1};
+    size_t extent[kRank] = {1, 1, 1, 1};
     const void* src = nullptr;
-    std::ptrdiff_t src_stride[kRank] = {};
+    ptrdiff_t src_stride[kRank] = {};
     void* dst = nullptr;
-    std::ptrdiff_t dst_stride[kRank] = {};
-    std::size_t element_size = 4;  // bytes: 1, 2, 4 or 8
+    ptrdiff_t dst_stride[kRank] = {};
+    size_t element_size = 4;  // bytes: 1, 2, 4 or 8
 };
 
 // Runs thread ith's share of nth. Dimensions may come in any order; the cheapest order

@@ -33,24 +33,23 @@ struct Sum {
 
 // The rows or columns of the image in the window at `at`.
 struct Span {
-    std::ptrdiff_t first;
-    std::size_t count;
+    ptrdiff_t first;
+    size_t count;
 
-    Span(std::size_t at, std::size_t stride, std::size_t dilation, std::size_t window, std::ptrdiff_t pad,
-         std::size_t size) {
-        const auto step = static_cast<std::ptrdiff_t>(dilation), end = static_cast<std::ptrdiff_t>(size);
-        first = static_cast<std::ptrdiff_t>(at * stride) - pad;
-        const std::ptrdiff_t before = first < 0 ? (-first + step - 1) / step : 0;
-        const std::ptrdiff_t reached = first < end ? (end - first + step - 1) / step : 0;
-        const std::ptrdiff_t inside = std::min(reached, static_cast<std::ptrdiff_t>(window)) - before;
+    Span(size_t at, size_t stride, size_t dilation, size_t window, ptrdiff_t pad, size_t size) {
+        const auto step = static_cast<ptrdiff_t>(dilation), end = static_cast<ptrdiff_t>(size);
+        first = static_cast<ptrdiff_t>(at * stride) - pad;
+        const ptrdiff_t before = first < 0 ? (-first + step - 1) / step : 0;
+        const ptrdiff_t reached = first < end ? (end - first + step - 1) / step : 0;
+        const ptrdiff_t inside = std::min(reached, static_cast<ptrdiff_t>(window)) - before;
         first += before * step;
-        count = static_cast<std::size_t>(std::max<std::ptrdiff_t>(inside, 0));
+        count = static_cast<size_t>(std::max<ptrdiff_t>(inside, 0));
     }
 };
-Span row_span(const Pool2dArgs& g, std::size_t y) {
+Span row_span(const Pool2dArgs& g, size_t y) {
     return {y, g.stride_h, g.dilation_h, g.window_h, g.pad_top, g.in_h};
 }
-Span column_span(const Pool2dArgs& g, std::size_t x) {
+Span column_span(const Pool2dArgs& g, size_t x) {
     return {x, g.stride_w, g.dilation_w, g.window_w, g.pad_left, g.in_w};
 }
 
@@ -59,21 +58,20 @@ Span column_span(const Pool2dArgs& g, std::size_t x) {
 class JoinedRows {
 public:
     JoinedRows(const Pool2dArgs& g, float start)
-        : in_w_(g.in_w), pad_(static_cast<std::size_t>(g.pad_left)), start_(start) {
-        const std::size_t reached =
-            divide_up(g.out_w, kLanes) * kLanes * g.stride_w + 2 * kLanes + g.window_w;
+        : in_w_(g.in_w), pad_(static_cast<size_t>(g.pad_left)), start_(start) {
+        const size_t reached = divide_up(g.out_w, kLanes) * kLanes * g.stride_w + 2 * kLanes + g.window_w;
         columns_.assign(std::max(reached, pad_ + in_w_), start);
     }
-    template <std::size_t kTaps, class Join>
-    HWY_INLINE void join(const float* rows, std::size_t count) {
+    template <size_t kTaps, class Join>
+    HWY_INLINE void join(const float* rows, size_t count) {
         if (count == kTaps)
             join_columns<Join>(rows, [] { return kTaps; });
         else if (count)
             join_columns<Join>(rows, [count] { return count; });
         else
-            std::fill_n(columns_.begin() + static_cast<std::ptrdiff_t>(pad_), in_w_, start_);
+            std::fill_n(columns_.begin() + static_cast<ptrdiff_t>(pad_), in_w_, start_);
     }
-    const float* window(std::size_t at) const { return columns_.data() + at; }
+    const float* window(size_t at) const { return columns_.data() + at; }
 
 private:
     template <class Join, class Count>
@@ -82,31 +80,31 @@ private:
         float* to = columns_.data() + pad_;
         const auto joined = [&](auto load) HWY_ATTR {
             TileVec v = load(rows);
-            for (std::size_t i = 1; i < count(); ++i) v = Join()(v, load(rows + i * in_w_));
+            for (size_t i = 1; i < count(); ++i) v = Join()(v, load(rows + i * in_w_));
             return v;
         };
-        std::size_t x = 0;
+        size_t x = 0;
         for (; x + kLanes <= in_w_; x += kLanes)
             hn::StoreU(joined([=](const float* row) HWY_ATTR { return hn::LoadU(d, row + x); }), d, to + x);
-        const std::size_t rest = in_w_ - x;
+        const size_t rest = in_w_ - x;
         if (rest)
             store_first(joined([=](const float* row) HWY_ATTR { return load_first(d, row + x, rest); }), d,
                         to + x, rest);
     }
 
-    std::size_t in_w_, pad_;
+    size_t in_w_, pad_;
     float start_;
     std::vector<float> columns_;
 };
 
 // Joins kTaps neighbours for each lane; the windows of neighbouring lanes are kStride apart.
-template <std::size_t kTaps, std::size_t kStride, class Join>
+template <size_t kTaps, size_t kStride, class Join>
 HWY_INLINE TileVec join_windows(const float* x, Join join) {
     const TileTag d;
     if constexpr (kStride == 1) {
         TileVec joined = hn::LoadU(d, x);
         HWY_UNROLL(8)
-        for (std::size_t k = 1; k < kTaps; ++k) joined = join(joined, hn::LoadU(d, x + k));
+        for (size_t k = 1; k < kTaps; ++k) joined = join(joined, hn::LoadU(d, x + k));
         return joined;
     } else {
 #if HWY_TARGET != HWY_SCALAR
@@ -122,28 +120,28 @@ HWY_INLINE TileVec join_windows(const float* x, Join join) {
 }
 
 // Channels first: a thread's rows of all planes, one after the other.
-template <std::size_t kTaps, std::size_t kStride, class Join>
+template <size_t kTaps, size_t kStride, class Join>
 HWY_NOINLINE void pool_windows(const Pool2dArgs& g, int ith, int nth) {
     const TileTag d;
     JoinedRows joined(g, Join::kStart);
     std::vector<float> shares(g.is_max ? 0
                                        : divide_up(g.out_w, kLanes) * kLanes);  // of an element in the mean
-    std::size_t rows_of_shares = 0;
-    const std::size_t rows = g.batch * g.channels * g.out_h, end = rows * (ith + 1) / nth;
-    std::size_t at = rows * ith / nth, plane = at / g.out_h, row = at % g.out_h;
+    size_t rows_of_shares = 0;
+    const size_t rows = g.batch * g.channels * g.out_h, end = rows * (ith + 1) / nth;
+    size_t at = rows * ith / nth, plane = at / g.out_h, row = at % g.out_h;
     for (; at < end; ++at) {
         const Span span = row_span(g, row);
-        const std::size_t first = span.count ? static_cast<std::size_t>(span.first) : 0;
+        const size_t first = span.count ? static_cast<size_t>(span.first) : 0;
         joined.join<kTaps, Join>(g.x + (plane * g.in_h + first) * g.in_w, span.count);
         if (!g.is_max && span.count != rows_of_shares) {
             rows_of_shares = span.count;
-            for (std::size_t x = 0; x < g.out_w; ++x) {
-                const std::size_t count = span.count * column_span(g, x).count;
+            for (size_t x = 0; x < g.out_w; ++x) {
+                const size_t count = span.count * column_span(g, x).count;
                 shares[x] = count ? 1 / static_cast<float>(count) : 0.0f;
             }
         }
         float* y = g.y + at * g.out_w;
-        for (std::size_t x = 0; x < g.out_w; x += kLanes) {
+        for (size_t x = 0; x < g.out_w; x += kLanes) {
             TileVec v = join_windows<kTaps, kStride>(joined.window(x * kStride), Join());
             if (!g.is_max) v = hn::Mul(v, hn::LoadU(d, shares.data() + x));
             if (g.out_w - x >= kLanes)
@@ -162,7 +160,7 @@ HWY_INLINE float join_lanes(TileVec v) {
     hn::Store(v, d, lanes);
     const hn::CappedTag<float, 1> one;
     auto joined = hn::Set(one, lanes[0]);
-    for (std::size_t i = 1; i < kLanes; ++i) joined = Join()(joined, hn::Set(one, lanes[i]));
+    for (size_t i = 1; i < kLanes; ++i) joined = Join()(joined, hn::Set(one, lanes[i]));
     return hn::GetLane(joined);
 }
 
@@ -171,17 +169,17 @@ template <class Join>
 HWY_NOINLINE void pool_planes(const Pool2dArgs& g, int ith, int nth) {
     const TileTag d;
     const Join join;
-    const std::size_t planes = g.batch * g.channels, pixels = g.in_h * g.in_w;
-    for (std::size_t plane = planes * ith / nth; plane < planes * (ith + 1) / nth; ++plane) {
+    const size_t planes = g.batch * g.channels, pixels = g.in_h * g.in_w;
+    for (size_t plane = planes * ith / nth; plane < planes * (ith + 1) / nth; ++plane) {
         const float* x = g.x + plane * pixels;
         TileVec joined[2] = {hn::Set(d, Join::kStart), hn::Set(d, Join::kStart)};
-        std::size_t i = 0;
+        size_t i = 0;
         for (; i + 2 * kLanes <= pixels; i += 2 * kLanes) {
             joined[0] = join(joined[0], hn::LoadU(d, x + i));
             joined[1] = join(joined[1], hn::LoadU(d, x + i + kLanes));
         }
         for (; i < pixels; i += kLanes) {
-            const std::size_t count = std::min(kLanes, pixels - i);
+            const size_t count = std::min(kLanes, pixels - i);
             const auto inside = hn::FirstN(d, count);
             const TileVec v = hn::IfThenElse(inside, load_first(d, x + i, count), hn::Set(d, Join::kStart));
             joined[0] = join(joined[0], v);
@@ -196,18 +194,17 @@ template <class Join>
 HWY_NOINLINE void pool_pixels(const Pool2dArgs& g, int ith, int nth) {
     const TileTag d;
     const Join join;
-    const std::size_t pixels = g.batch * g.out_h * g.out_w;
-    for (std::size_t at = pixels * ith / nth; at < pixels * (ith + 1) / nth; ++at) {
-        const std::size_t image = at / g.out_w / g.out_h;
+    const size_t pixels = g.batch * g.out_h * g.out_w;
+    for (size_t at = pixels * ith / nth; at < pixels * (ith + 1) / nth; ++at) {
+        const size_t image = at / g.out_w / g.out_h;
         const Span rows = row_span(g, at / g.out_w % g.out_h), columns = column_span(g, at % g.out_w);
-        const std::size_t count = rows.count * columns.count;
-        for (std::size_t c = 0; c < g.channels; c += kLanes) {
-            const std::size_t lanes = std::min(kLanes, g.channels - c);
+        const size_t count = rows.count * columns.count;
+        for (size_t c = 0; c < g.channels; c += kLanes) {
+            const size_t lanes = std::min(kLanes, g.channels - c);
             TileVec joined = hn::Set(d, Join::kStart);
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::size_t y = static_cast<std::size_t>(rows.first) + i / columns.count * g.dilation_h;
-                const std::size_t x =
-                    static_cast<std::size_t>(columns.first) + i % columns.count * g.dilation_w;
+            for (size_t i = 0; i < count; ++i) {
+                const size_t y = static_cast<size_t>(rows.first) + i / columns.count * g.dilation_h;
+                const size_t x = static_cast<size_t>(columns.first) + i % columns.count * g.dilation_w;
                 const float* from = g.x + ((image * g.in_h + y) * g.in_w + x) * g.channels + c;
                 joined = join(joined, lanes == kLanes ? hn::LoadU(d, from) : load_first(d, from, lanes));
             }

@@ -11,10 +11,10 @@ namespace headrace::kernels {
 struct Pool2dArgs {
     bool is_max = false;  // else the mean
     bool channels_last = false;
-    std::size_t batch = 1, channels = 0, in_h = 0, in_w = 0, out_h = 0, out_w = 0;
-    std::size_t window_h = 1, window_w = 1;
-    std::size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-    std::ptrdiff_t pad_top = 0, pad_left = 0;
+    size_t batch = 1, channels = 0, in_h = 0, in_w = 0, out_h = 0, out_w = 0;
+    size_t window_h = 1, window_w = 1;
+    size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    ptrdiff_t pad_top = 0, pad_left = 0;
     const float* x = nullptr;
     float* y = nullptr;
 };

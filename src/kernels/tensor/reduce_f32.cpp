@@ -14,7 +14,7 @@ namespace {
 
 using DoubleTag = hn::CappedTag<double, HWY_LANES(double)>;
 using DoubleVec = hn::Vec<DoubleTag>;
-inline constexpr std::size_t kStep = HWY_LANES(double);
+inline constexpr size_t kStep = HWY_LANES(double);
 
 HWY_INLINE DoubleVec load_wide(const float* x) {
     return hn::PromoteTo(DoubleTag(), hn::LoadU(hn::Rebind<float, DoubleTag>(), x));
@@ -31,14 +31,14 @@ HWY_INLINE DoubleVec take(DoubleVec total, DoubleVec x) {
 
 // The total of a run, taken vector by vector and one by one at its end.
 template <class Take, class TakeOne>
-HWY_INLINE double total_of_run(const float* x, std::size_t n, Take take_vector, TakeOne take_one) {
+HWY_INLINE double total_of_run(const float* x, size_t n, Take take_vector, TakeOne take_one) {
     const DoubleTag d;
     DoubleVec total[4];
     for (DoubleVec& t : total) t = hn::Zero(d);
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + 4 * kStep <= n; i += 4 * kStep) {
         HWY_UNROLL(4)
-        for (std::size_t v = 0; v < 4; ++v) total[v] = take_vector(total[v], load_wide(x + i + v * kStep));
+        for (size_t v = 0; v < 4; ++v) total[v] = take_vector(total[v], load_wide(x + i + v * kStep));
     }
     alignas(64) double lanes[kStep];
     hn::Store(hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3])), d, lanes);
@@ -49,7 +49,7 @@ HWY_INLINE double total_of_run(const float* x, std::size_t n, Take take_vector, 
 }
 
 template <Reduction kOp>
-double run(const float* x, std::size_t n) {
+double run(const float* x, size_t n) {
     if constexpr (kOp == Reduction::largest || kOp == Reduction::smallest)
         return best_of_run<kOp == Reduction::largest>(x, n);
     return total_of_run(
@@ -58,27 +58,27 @@ double run(const float* x, std::size_t n) {
 }
 
 // kRows rows at a time, so that the totals are read and written less often than the elements.
-template <Reduction kOp, std::size_t kRows>
-HWY_INLINE void take_rows(const float* x, std::ptrdiff_t stride, std::size_t n, double* totals) {
+template <Reduction kOp, size_t kRows>
+HWY_INLINE void take_rows(const float* x, ptrdiff_t stride, size_t n, double* totals) {
     const DoubleTag d;
-    std::size_t i = 0;
+    size_t i = 0;
     for (; i + kStep <= n; i += kStep) {
         DoubleVec total = hn::LoadU(d, totals + i);
         HWY_UNROLL(8)
-        for (std::size_t r = 0; r < kRows; ++r)
-            total = take<kOp>(total, load_wide(x + static_cast<std::ptrdiff_t>(r) * stride + i));
+        for (size_t r = 0; r < kRows; ++r)
+            total = take<kOp>(total, load_wide(x + static_cast<ptrdiff_t>(r) * stride + i));
         hn::StoreU(total, d, totals + i);
     }
     for (; i < n; ++i)
-        for (std::size_t r = 0; r < kRows; ++r)
-            totals[i] = combined(kOp, totals[i], term(kOp, x[static_cast<std::ptrdiff_t>(r) * stride + i]));
+        for (size_t r = 0; r < kRows; ++r)
+            totals[i] = combined(kOp, totals[i], term(kOp, x[static_cast<ptrdiff_t>(r) * stride + i]));
 }
 
 template <Reduction kOp>
-void rows_of(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n, double* totals) {
-    constexpr std::size_t kRows = 8;
-    std::size_t r = 0;
-    for (; r + kRows <= rows; r += kRows, x += static_cast<std::ptrdiff_t>(kRows) * stride)
+void rows_of(const float* x, ptrdiff_t stride, size_t rows, size_t n, double* totals) {
+    constexpr size_t kRows = 8;
+    size_t r = 0;
+    for (; r + kRows <= rows; r += kRows, x += static_cast<ptrdiff_t>(kRows) * stride)
         take_rows<kOp, kRows>(x, stride, n, totals);
     for (; r < rows; ++r, x += stride) take_rows<kOp, 1>(x, stride, n, totals);
 }
@@ -95,16 +95,16 @@ void rows_of(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_
         default: return function<Reduction::smallest>(__VA_ARGS__);                                    \
     }
 
-double reduce_run_target(Reduction op, const float* x, std::size_t n) { HEADRACE_REDUCTIONS(run, x, n) }
+double reduce_run_target(Reduction op, const float* x, size_t n) { HEADRACE_REDUCTIONS(run, x, n) }
 
-void reduce_rows_target(Reduction op, const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void reduce_rows_target(Reduction op, const float* x, ptrdiff_t stride, size_t rows, size_t n,
                         double* totals) {
     HEADRACE_REDUCTIONS(rows_of, x, stride, rows, n, totals)
 }
 
 #undef HEADRACE_REDUCTIONS
 
-double squared_deviations_target(const float* x, std::size_t n, double mean) {
+double squared_deviations_target(const float* x, size_t n, double mean) {
     const DoubleVec means = hn::Set(DoubleTag(), mean);
     return total_of_run(
         x, n,
@@ -115,11 +115,11 @@ double squared_deviations_target(const float* x, std::size_t n, double mean) {
         [mean](double total, double v) { return total + (v - mean) * (v - mean); });
 }
 
-void squared_deviations_of_rows_target(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void squared_deviations_of_rows_target(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                                        const double* means, double* totals) {
     const DoubleTag d;
-    for (std::size_t r = 0; r < rows; ++r, x += stride) {
-        std::size_t i = 0;
+    for (size_t r = 0; r < rows; ++r, x += stride) {
+        size_t i = 0;
         for (; i + kStep <= n; i += kStep) {
             const DoubleVec deviation = hn::Sub(load_wide(x + i), hn::LoadU(d, means + i));
             hn::StoreU(hn::MulAdd(deviation, deviation, hn::LoadU(d, totals + i)), d, totals + i);
@@ -139,20 +139,19 @@ HWY_EXPORT(reduce_rows_target);
 HWY_EXPORT(squared_deviations_target);
 HWY_EXPORT(squared_deviations_of_rows_target);
 
-double reduce_run_f32(Reduction op, const float* x, std::size_t n) {
+double reduce_run_f32(Reduction op, const float* x, size_t n) {
     return HWY_DYNAMIC_DISPATCH(reduce_run_target)(op, x, n);
 }
 
-void reduce_rows_f32(Reduction op, const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
-                     double* totals) {
+void reduce_rows_f32(Reduction op, const float* x, ptrdiff_t stride, size_t rows, size_t n, double* totals) {
     HWY_DYNAMIC_DISPATCH(reduce_rows_target)(op, x, stride, rows, n, totals);
 }
 
-double squared_deviations_f32(const float* x, std::size_t n, double mean) {
+double squared_deviations_f32(const float* x, size_t n, double mean) {
     return HWY_DYNAMIC_DISPATCH(squared_deviations_target)(x, n, mean);
 }
 
-void squared_deviations_of_rows_f32(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void squared_deviations_of_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                                     const double* means, double* totals) {
     HWY_DYNAMIC_DISPATCH(squared_deviations_of_rows_target)(x, stride, rows, n, means, totals);
 }

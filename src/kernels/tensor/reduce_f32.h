@@ -28,18 +28,17 @@ inline double term(Reduction op, double x) {
 }
 
 // The total of n neighbours.
-double reduce_run_f32(Reduction op, const float* x, std::size_t n);
+double reduce_run_f32(Reduction op, const float* x, size_t n);
 
 // Takes rows of n floats, `stride` floats apart, into the totals of their columns.
-void reduce_rows_f32(Reduction op, const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
-                     double* totals);
+void reduce_rows_f32(Reduction op, const float* x, ptrdiff_t stride, size_t rows, size_t n, double* totals);
 
 // Σ (x − mean)² of n neighbours.
-double squared_deviations_f32(const float* x, std::size_t n, double mean);
+double squared_deviations_f32(const float* x, size_t n, double mean);
 
 // Adds those of rows of n floats, `stride` floats apart, to the totals of their columns, which have a mean
 // each.
-void squared_deviations_of_rows_f32(const float* x, std::ptrdiff_t stride, std::size_t rows, std::size_t n,
+void squared_deviations_of_rows_f32(const float* x, ptrdiff_t stride, size_t rows, size_t n,
                                     const double* means, double* totals);
 
 }  // namespace headrace::kernels

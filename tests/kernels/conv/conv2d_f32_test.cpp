@@ -18,10 +18,10 @@ using testing::Residual;
 
 TEST(Conv2dF32, MatchesDoubleReferenceOverKernelsStridesAndPads) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t kernel : {1, 2, 3, 5})
-            for (std::size_t stride : {1, 2, 3})
-                for (std::ptrdiff_t pad : {0, 1, 2}) {
+        size_t turn = 0;
+        for (size_t kernel : {1, 2, 3, 5})
+            for (size_t stride : {1, 2, 3})
+                for (ptrdiff_t pad : {0, 1, 2}) {
                     const ConvShape shape{.batch = 2,
                                           .in_channels = 3,
                                           .in_h = 9,
@@ -102,8 +102,8 @@ TEST(Conv2dF32, ContinuesSumsAcrossDepthSlices) {
 
 TEST(Conv2dF32, ReadsPointwiseInputsInPlace) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t width : {7, 8, 14, 16})
+        size_t turn = 0;
+        for (size_t width : {7, 8, 14, 16})
             expect_conv({.batch = 2, .in_channels = 20, .in_h = width, .in_w = width, .out_channels = 11},
                         testing::thread_count(turn++), Activation::clamp, true,
                         width % 2 ? Residual::first : Residual::last);
@@ -112,8 +112,8 @@ TEST(Conv2dF32, ReadsPointwiseInputsInPlace) {
 
 TEST(Conv2dF32, ConvolvesGroupsApart) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t groups : {2, 3, 6})
+        size_t turn = 0;
+        for (size_t groups : {2, 3, 6})
             expect_conv({.batch = 2,
                          .in_channels = 6,
                          .in_h = 7,
@@ -132,12 +132,12 @@ constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activ
 
 TEST(Conv2dF32, ConvolvesDepthwise) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t width : {1, 5, 14, 33, 70})
-            for (std::size_t stride : {1, 2, 3})
-                for (std::size_t kernel : {1, 3, 5})
-                    for (std::size_t multiplier : {1, 2}) {
-                        const std::ptrdiff_t pad = static_cast<std::ptrdiff_t>(kernel / 2);
+        size_t turn = 0;
+        for (size_t width : {1, 5, 14, 33, 70})
+            for (size_t stride : {1, 2, 3})
+                for (size_t kernel : {1, 3, 5})
+                    for (size_t multiplier : {1, 2}) {
+                        const ptrdiff_t pad = static_cast<ptrdiff_t>(kernel / 2);
                         const ConvShape shape{.batch = 2,
                                               .in_channels = 5,
                                               .in_h = 11,
@@ -161,11 +161,11 @@ TEST(Conv2dF32, ConvolvesDepthwise) {
 
 TEST(Conv2dF32, ConvolvesSmallDepthwiseImagesWithUnequalPads) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t size : {1, 2, 3, 4, 6, 7, 15})
-            for (std::size_t kernel : {3, 5})
-                for (std::ptrdiff_t before : {0, 1, 2}) {
-                    const std::ptrdiff_t after = static_cast<std::ptrdiff_t>(kernel) - 1 - before;
+        size_t turn = 0;
+        for (size_t size : {1, 2, 3, 4, 6, 7, 15})
+            for (size_t kernel : {3, 5})
+                for (ptrdiff_t before : {0, 1, 2}) {
+                    const ptrdiff_t after = static_cast<ptrdiff_t>(kernel) - 1 - before;
                     const ConvShape shape{.batch = 2,
                                           .in_channels = 19,
                                           .in_h = size,
@@ -187,12 +187,12 @@ TEST(Conv2dF32, ConvolvesSmallDepthwiseImagesWithUnequalPads) {
 
 TEST(Conv2dF32, SharesPanelsBetweenSmallImages) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t size : {1, 2, 3, 5, 7})
-            for (std::size_t kernel : {1, 3})
-                for (std::size_t groups : {1, 3})
-                    for (std::size_t channels : {6, 60}) {
-                        const std::ptrdiff_t pad = static_cast<std::ptrdiff_t>(kernel / 2);
+        size_t turn = 0;
+        for (size_t size : {1, 2, 3, 5, 7})
+            for (size_t kernel : {1, 3})
+                for (size_t groups : {1, 3})
+                    for (size_t channels : {6, 60}) {
+                        const ptrdiff_t pad = static_cast<ptrdiff_t>(kernel / 2);
                         const ConvShape shape{.batch = 6,
                                               .in_channels = channels,
                                               .in_h = size,
@@ -215,8 +215,8 @@ TEST(Conv2dF32, SharesPanelsBetweenSmallImages) {
 
 TEST(Conv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
     for_each_target([] {
-        for (std::size_t width : {6, 40})
-            for (std::size_t stride : {1, 2}) {
+        for (size_t width : {6, 40})
+            for (size_t stride : {1, 2}) {
                 Conv2dArgs g;
                 g.in_channels = g.out_channels = g.groups = 2, g.in_h = 5, g.in_w = width;
                 g.kernel_h = g.kernel_w = 3, g.stride_h = g.stride_w = stride, g.pad_top = g.pad_left = 1;
@@ -227,9 +227,9 @@ TEST(Conv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
                 g.x = x.data(), g.w = w.data(), g.y = y.data();
                 g.activation = Activation::clamp, g.clamp_max = 100;
                 conv2d_f32(g, 0, 1);
-                for (std::size_t row = 0; row < g.out_h; ++row)
-                    for (std::size_t column = 0; column < g.out_w; ++column) {
-                        const auto meets = [&](std::size_t at, std::size_t mid) {
+                for (size_t row = 0; row < g.out_h; ++row)
+                    for (size_t column = 0; column < g.out_w; ++column) {
+                        const auto meets = [&](size_t at, size_t mid) {
                             return at * stride + 1 >= mid && at * stride <= mid + 1;
                         };
                         const bool inside = meets(row, 2) && meets(column, 4);

@@ -18,35 +18,29 @@
 namespace headrace::kernels::testing {
 
 struct ConvShape {
-    std::size_t batch = 1, in_channels = 1, in_h = 1, in_w = 1, out_channels = 1, groups = 1, kernel_h = 1,
-                kernel_w = 1;
-    std::size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-    std::ptrdiff_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+    size_t batch = 1, in_channels = 1, in_h = 1, in_w = 1, out_channels = 1, groups = 1, kernel_h = 1,
+           kernel_w = 1;
+    size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    ptrdiff_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
-inline std::size_t out_extent(std::size_t in, std::ptrdiff_t pads, std::size_t kernel, std::size_t stride,
-                              std::size_t dilation) {
-    return (static_cast<std::size_t>(static_cast<std::ptrdiff_t>(in) + pads) -
-            ((kernel - 1) * dilation + 1)) /
-               stride +
+inline size_t out_extent(size_t in, ptrdiff_t pads, size_t kernel, size_t stride, size_t dilation) {
+    return (static_cast<size_t>(static_cast<ptrdiff_t>(in) + pads) - ((kernel - 1) * dilation + 1)) / stride +
            1;
 }
 
-inline double exact_convolution(const Conv2dArgs& g, std::size_t image, std::size_t out, std::size_t oy,
-                                std::size_t ox) {
-    const std::size_t group_in = g.in_channels / g.groups, group = out / (g.out_channels / g.groups);
+inline double exact_convolution(const Conv2dArgs& g, size_t image, size_t out, size_t oy, size_t ox) {
+    const size_t group_in = g.in_channels / g.groups, group = out / (g.out_channels / g.groups);
     double sum = g.bias ? g.bias[out] : 0;
-    for (std::size_t i = 0; i < group_in; ++i) {
-        for (std::size_t ky = 0; ky < g.kernel_h; ++ky) {
-            for (std::size_t kx = 0; kx < g.kernel_w; ++kx) {
-                const std::ptrdiff_t y =
-                    static_cast<std::ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
-                const std::ptrdiff_t x =
-                    static_cast<std::ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
-                if (y < 0 || x < 0 || y >= static_cast<std::ptrdiff_t>(g.in_h) ||
-                    x >= static_cast<std::ptrdiff_t>(g.in_w))
+    for (size_t i = 0; i < group_in; ++i) {
+        for (size_t ky = 0; ky < g.kernel_h; ++ky) {
+            for (size_t kx = 0; kx < g.kernel_w; ++kx) {
+                const ptrdiff_t y = static_cast<ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
+                const ptrdiff_t x = static_cast<ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
+                if (y < 0 || x < 0 || y >= static_cast<ptrdiff_t>(g.in_h) ||
+                    x >= static_cast<ptrdiff_t>(g.in_w))
                     continue;
-                const std::size_t channel = image * g.in_channels + group * group_in + i;
+                const size_t channel = image * g.in_channels + group * group_in + i;
                 sum += double(g.x[(channel * g.in_h + y) * g.in_w + x]) *
                        g.w[((out * group_in + i) * g.kernel_h + ky) * g.kernel_w + kx];
             }
@@ -58,19 +52,18 @@ inline double exact_convolution(const Conv2dArgs& g, std::size_t image, std::siz
 enum class Residual { none, last, first };
 
 // [batch][channels][pixels] as [batch][pixels][channels].
-inline std::vector<float> channels_last(const float* x, std::size_t batch, std::size_t channels,
-                                        std::size_t pixels) {
+inline std::vector<float> channels_last(const float* x, size_t batch, size_t channels, size_t pixels) {
     std::vector<float> last(batch * channels * pixels);
-    for (std::size_t b = 0; b < batch; ++b)
-        for (std::size_t c = 0; c < channels; ++c)
-            for (std::size_t p = 0; p < pixels; ++p)
+    for (size_t b = 0; b < batch; ++b)
+        for (size_t c = 0; c < channels; ++c)
+            for (size_t p = 0; p < pixels; ++p)
                 last[(b * pixels + p) * channels + c] = x[(b * channels + c) * pixels + p];
     return last;
 }
 
 class PackedFilters {
 public:
-    explicit PackedFilters(std::size_t size)
+    explicit PackedFilters(size_t size)
         : data_(static_cast<float*>(std::aligned_alloc(
               kPackedAlignment, (size * sizeof(float) / kPackedAlignment + 1) * kPackedAlignment))) {}
     explicit PackedFilters(const Conv2dArgs& g)
@@ -80,9 +73,7 @@ public:
     float* data() const { return data_.get(); }
 
 private:
-    static std::size_t depth(const Conv2dArgs& g) {
-        return g.in_channels / g.groups * g.kernel_h * g.kernel_w;
-    }
+    static size_t depth(const Conv2dArgs& g) { return g.in_channels / g.groups * g.kernel_h * g.kernel_w; }
     struct Free {
         void operator()(float* p) const { std::free(p); }
     };
@@ -90,11 +81,11 @@ private:
 };
 
 // Filters of 3 × 3, [out][in][9] as [9][in][out].
-inline std::vector<float> taps_first(const float* w, std::size_t out_channels, std::size_t in_channels) {
+inline std::vector<float> taps_first(const float* w, size_t out_channels, size_t in_channels) {
     const std::vector<float> by_element = channels_last(w, 1, out_channels, in_channels * 9);
     std::vector<float> first(by_element.size());
-    for (std::size_t in = 0; in < in_channels; ++in)
-        for (std::size_t tap = 0; tap < 9; ++tap)
+    for (size_t in = 0; in < in_channels; ++in)
+        for (size_t tap = 0; tap < 9; ++tap)
             std::copy_n(&by_element[(in * 9 + tap) * out_channels], out_channels,
                         &first[(tap * in_channels + in) * out_channels]);
     return first;
@@ -111,8 +102,7 @@ inline bool can_winograd(const Conv2dArgs& g) {
 inline std::vector<float> nhwc_result(const Conv2dArgs& first, NhwcKernel kernel, int nth,
                                       Guarded::Side side) {
     Conv2dArgs g = first;
-    const std::size_t in_pixels = g.in_h * g.in_w, pixels = g.out_h * g.out_w,
-                      depth = g.in_channels / g.groups;
+    const size_t in_pixels = g.in_h * g.in_w, pixels = g.out_h * g.out_w, depth = g.in_channels / g.groups;
     Guarded x(channels_last(first.x, g.batch, g.in_channels, in_pixels), side);
     // [out][depth][taps] as [out][taps][depth], or where each channel is a group as [taps][out].
     const bool is_depthwise = g.groups == g.in_channels && g.groups == g.out_channels;
@@ -146,7 +136,7 @@ inline std::vector<float> nhwc_result(const Conv2dArgs& first, NhwcKernel kernel
 inline std::vector<float> packed_last_result(const Conv2dArgs& first, const PackedFilters& filters, int nth,
                                              Guarded::Side side) {
     Conv2dArgs g = first;
-    const std::size_t pixels = g.out_h * g.out_w;
+    const size_t pixels = g.out_h * g.out_w;
     std::vector<float> residual;
     if (first.residual) residual = channels_last(first.residual, g.batch, g.out_channels, pixels);
     Guarded y(std::vector<float>(g.batch * g.out_channels * pixels, NAN), side);
@@ -173,7 +163,7 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     const std::vector<float> w =
         random_floats(s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w, 2);
     const std::vector<float> biases = random_floats(s.out_channels, 3);
-    const std::size_t count = s.batch * s.out_channels * g.out_h * g.out_w;
+    const size_t count = s.batch * s.out_channels * g.out_h * g.out_w;
     const std::vector<float> residuals = random_floats(count, 4);
     const auto side = nth % 2 ? Guarded::Side::front : Guarded::Side::back;
     Guarded guarded_x(x, side), guarded_bias(biases, side), guarded_residual(residuals, side),
@@ -196,11 +186,11 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     // Of the sum's rounding, which grows with the root of its length.
     const double length = static_cast<double>(s.in_channels / s.groups * s.kernel_h * s.kernel_w);
     const double rounding = 1e-5 * std::max(1.0, std::sqrt(length / 256));
-    std::size_t at = 0;
-    for (std::size_t image = 0; image < s.batch; ++image) {
-        for (std::size_t out = 0; out < s.out_channels; ++out) {
-            for (std::size_t oy = 0; oy < g.out_h; ++oy) {
-                for (std::size_t ox = 0; ox < g.out_w; ++ox, ++at) {
+    size_t at = 0;
+    for (size_t image = 0; image < s.batch; ++image) {
+        for (size_t out = 0; out < s.out_channels; ++out) {
+            for (size_t oy = 0; oy < g.out_h; ++oy) {
+                for (size_t ox = 0; ox < g.out_w; ++ox, ++at) {
                     double expected = exact_convolution(g, image, out, oy, ox);
                     if (residual == Residual::first) expected += residuals[at];
                     if (activation == Activation::relu) expected = std::max(expected, 0.0);

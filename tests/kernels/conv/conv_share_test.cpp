@@ -8,8 +8,8 @@ namespace headrace::kernels {
 namespace {
 
 // Of what a thread computes at most, in pixels times channels.
-std::size_t largest_share(const ConvExtent& extent, int nth) {
-    std::size_t largest = 0;
+size_t largest_share(const ConvExtent& extent, int nth) {
+    size_t largest = 0;
     for (int ith = 0; ith < nth; ++ith) {
         const ConvShare s = conv_share(extent, ith, nth);
         largest = std::max(largest, (s.pixel_end - s.pixel) * (s.out_end - s.out));
@@ -18,15 +18,15 @@ std::size_t largest_share(const ConvExtent& extent, int nth) {
 }
 
 TEST(ConvShare, CoversEveryPixelAndChannelOnce) {
-    for (const std::size_t pixels : {1u, 5u, 9u, 36u, 577u})
-        for (const std::size_t channels : {1u, 16u, 17u, 64u, 250u})
+    for (const size_t pixels : {1u, 5u, 9u, 36u, 577u})
+        for (const size_t channels : {1u, 16u, 17u, 64u, 250u})
             for (const int nth : {1, 2, 3, 4, 7, 16, 61}) {
                 SCOPED_TRACE(::testing::Message() << pixels << " " << channels << " " << nth);
                 std::vector<int> seen(pixels * channels);
                 for (int ith = 0; ith < nth; ++ith) {
                     const ConvShare s = conv_share({pixels, channels, 64}, ith, nth);
-                    for (std::size_t p = s.pixel; p < s.pixel_end; ++p)
-                        for (std::size_t c = s.out; c < s.out_end; ++c) ++seen.at(p * channels + c);
+                    for (size_t p = s.pixel; p < s.pixel_end; ++p)
+                        for (size_t c = s.out; c < s.out_end; ++c) ++seen.at(p * channels + c);
                 }
                 EXPECT_EQ(seen, std::vector<int>(pixels * channels, 1));
             }

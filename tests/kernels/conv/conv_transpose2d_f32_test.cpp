@@ -23,33 +23,29 @@ struct Expected {
 
     Expected(const ConvTranspose2dArgs& g, const float* x, const float* w, const float* bias)
         : sums(g.batch * g.out_h * g.out_w * g.out_channels), magnitudes(sums.size(), 1) {
-        for (std::size_t i = 0; i < sums.size() && bias; ++i) sums[i] = bias[i % g.out_channels];
-        for (std::size_t pixel = 0; pixel < g.batch * g.in_h * g.in_w; ++pixel)
-            for (std::size_t tap = 0; tap < g.kernel_h * g.kernel_w; ++tap) add(g, x, w, pixel, tap);
+        for (size_t i = 0; i < sums.size() && bias; ++i) sums[i] = bias[i % g.out_channels];
+        for (size_t pixel = 0; pixel < g.batch * g.in_h * g.in_w; ++pixel)
+            for (size_t tap = 0; tap < g.kernel_h * g.kernel_w; ++tap) add(g, x, w, pixel, tap);
     }
     void expect(const float* y) const {
-        for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(y[i], sums[i], 1e-6 * magnitudes[i]) << i;
+        for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(y[i], sums[i], 1e-6 * magnitudes[i]) << i;
     }
 
 private:
-    void add(const ConvTranspose2dArgs& g, const float* x, const float* w, std::size_t pixel,
-             std::size_t tap) {
-        const std::size_t n = pixel / g.in_w / g.in_h, iy = pixel / g.in_w % g.in_h, ix = pixel % g.in_w;
-        const std::size_t ky = tap / g.kernel_w, kx = tap % g.kernel_w;
-        const std::ptrdiff_t y = static_cast<std::ptrdiff_t>(iy * g.stride_h + ky * g.dilation_h) - g.pad_top;
-        const std::ptrdiff_t at =
-            static_cast<std::ptrdiff_t>(ix * g.stride_w + kx * g.dilation_w) - g.pad_left;
-        if (y < 0 || at < 0 || y >= static_cast<std::ptrdiff_t>(g.out_h) ||
-            at >= static_cast<std::ptrdiff_t>(g.out_w))
+    void add(const ConvTranspose2dArgs& g, const float* x, const float* w, size_t pixel, size_t tap) {
+        const size_t n = pixel / g.in_w / g.in_h, iy = pixel / g.in_w % g.in_h, ix = pixel % g.in_w;
+        const size_t ky = tap / g.kernel_w, kx = tap % g.kernel_w;
+        const ptrdiff_t y = static_cast<ptrdiff_t>(iy * g.stride_h + ky * g.dilation_h) - g.pad_top;
+        const ptrdiff_t at = static_cast<ptrdiff_t>(ix * g.stride_w + kx * g.dilation_w) - g.pad_left;
+        if (y < 0 || at < 0 || y >= static_cast<ptrdiff_t>(g.out_h) || at >= static_cast<ptrdiff_t>(g.out_w))
             return;
-        for (std::size_t o = 0; o < g.out_channels; ++o) {
-            const std::size_t to =
-                ((n * g.out_h + static_cast<std::size_t>(y)) * g.out_w + static_cast<std::size_t>(at)) *
-                    g.out_channels +
-                o;
-            const std::size_t group = o / g.group_outputs();
-            for (std::size_t c = 0; c < g.group_inputs(); ++c) {
-                const std::size_t i = group * g.group_inputs() + c;
+        for (size_t o = 0; o < g.out_channels; ++o) {
+            const size_t to = ((n * g.out_h + static_cast<size_t>(y)) * g.out_w + static_cast<size_t>(at)) *
+                                  g.out_channels +
+                              o;
+            const size_t group = o / g.group_outputs();
+            for (size_t c = 0; c < g.group_inputs(); ++c) {
+                const size_t i = group * g.group_inputs() + c;
                 const double product =
                     double(x[pixel * g.in_channels + i]) *
                     w[((i * g.group_outputs() + o % g.group_outputs()) * g.kernel_h + ky) * g.kernel_w + kx];
@@ -60,24 +56,23 @@ private:
 };
 
 // A batch of planes from a batch of pixels, or the other way.
-std::vector<float> turned(const std::vector<float>& images, std::size_t batch, std::size_t rows) {
-    const std::size_t size = images.size() / batch, columns = size / rows;
+std::vector<float> turned(const std::vector<float>& images, size_t batch, size_t rows) {
+    const size_t size = images.size() / batch, columns = size / rows;
     std::vector<float> result(images.size());
-    for (std::size_t i = 0; i < images.size(); ++i)
+    for (size_t i = 0; i < images.size(); ++i)
         result[i / size * size + i % columns * rows + i % size / columns] = images[i];
     return result;
 }
-std::vector<float> channels_first(const std::vector<float>& pixels, std::size_t batch, std::size_t channels) {
+std::vector<float> channels_first(const std::vector<float>& pixels, size_t batch, size_t channels) {
     return turned(pixels, batch, pixels.size() / batch / channels);
 }
-std::vector<float> channels_last(const std::vector<float>& planes, std::size_t batch, std::size_t channels) {
+std::vector<float> channels_last(const std::vector<float>& planes, size_t batch, size_t channels) {
     return turned(planes, batch, channels);
 }
 
-std::array<std::ptrdiff_t, 4> iohw_strides(const ConvTranspose2dArgs& g) {
-    const auto taps = static_cast<std::ptrdiff_t>(g.kernel_h * g.kernel_w);
-    return {static_cast<std::ptrdiff_t>(g.group_outputs()) * taps, taps,
-            static_cast<std::ptrdiff_t>(g.kernel_w), 1};
+std::array<ptrdiff_t, 4> iohw_strides(const ConvTranspose2dArgs& g) {
+    const auto taps = static_cast<ptrdiff_t>(g.kernel_h * g.kernel_w);
+    return {static_cast<ptrdiff_t>(g.group_outputs()) * taps, taps, static_cast<ptrdiff_t>(g.kernel_w), 1};
 }
 
 std::vector<float> packed_filters(const ConvTranspose2dArgs& g, const float* w) {
@@ -114,10 +109,9 @@ void expect_result(ConvTranspose2dArgs g, bool has_bias, int nth) {
 }
 
 // What stays of the output after cutting pad off each side, and `more` is added below and right.
-ConvTranspose2dArgs with_output(ConvTranspose2dArgs g, std::size_t more) {
-    const auto extent = [&](std::size_t in, std::size_t stride, std::size_t kernel, std::size_t dilation,
-                            std::ptrdiff_t pad) {
-        return (in - 1) * stride + (kernel - 1) * dilation + 1 - 2 * static_cast<std::size_t>(pad) + more;
+ConvTranspose2dArgs with_output(ConvTranspose2dArgs g, size_t more) {
+    const auto extent = [&](size_t in, size_t stride, size_t kernel, size_t dilation, ptrdiff_t pad) {
+        return (in - 1) * stride + (kernel - 1) * dilation + 1 - 2 * static_cast<size_t>(pad) + more;
     };
     g.out_h = extent(g.in_h, g.stride_h, g.kernel_h, g.dilation_h, g.pad_top);
     g.out_w = extent(g.in_w, g.stride_w, g.kernel_w, g.dilation_w, g.pad_left);
@@ -126,9 +120,9 @@ ConvTranspose2dArgs with_output(ConvTranspose2dArgs g, std::size_t more) {
 
 TEST(ConvTranspose2dF32, PlacesFiltersThatTileTheOutput) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (const std::size_t kernel : {1, 2, 3})
-            for (const std::size_t channels : {1, 7, 70})
+        size_t turn = 0;
+        for (const size_t kernel : {1, 2, 3})
+            for (const size_t channels : {1, 7, 70})
                 expect_result(with_output({.batch = 2,
                                            .in_channels = 2 * channels + 1,
                                            .in_h = 3,
@@ -146,12 +140,12 @@ TEST(ConvTranspose2dF32, PlacesFiltersThatTileTheOutput) {
 
 TEST(ConvTranspose2dF32, AddsFiltersThatOverlapOrLeaveGapsInEveryGroup) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (const std::size_t kernel : {1, 3, 4})
-            for (const std::size_t stride : {1, 2, 5})
-                for (const std::size_t dilation : {1, 2})
-                    for (const std::size_t groups : {1, 2, 12}) {
-                        const std::size_t pad = std::min<std::size_t>(turn % 3, (kernel - 1) * dilation / 2);
+        size_t turn = 0;
+        for (const size_t kernel : {1, 3, 4})
+            for (const size_t stride : {1, 2, 5})
+                for (const size_t dilation : {1, 2})
+                    for (const size_t groups : {1, 2, 12}) {
+                        const size_t pad = std::min<size_t>(turn % 3, (kernel - 1) * dilation / 2);
                         expect_result(with_output({.batch = 1 + turn % 2,
                                                    .in_channels = 12,
                                                    .in_h = 4,
@@ -164,7 +158,7 @@ TEST(ConvTranspose2dF32, AddsFiltersThatOverlapOrLeaveGapsInEveryGroup) {
                                                    .stride_w = 1 + turn % stride,
                                                    .dilation_h = dilation,
                                                    .dilation_w = 1,
-                                                   .pad_top = static_cast<std::ptrdiff_t>(pad)},
+                                                   .pad_top = static_cast<ptrdiff_t>(pad)},
                                                   turn % stride),
                                       turn % 2 == 0, testing::thread_count(turn));
                         ++turn;
@@ -174,7 +168,7 @@ TEST(ConvTranspose2dF32, AddsFiltersThatOverlapOrLeaveGapsInEveryGroup) {
 
 TEST(ConvTranspose2dF32, CutsColumnsOffAndTakesWideRowsInPieces) {
     for_each_target([] {
-        for (const std::ptrdiff_t pad : {0, 1, 2})
+        for (const ptrdiff_t pad : {0, 1, 2})
             expect_result(with_output({.in_channels = 5,
                                        .in_h = 2,
                                        .in_w = 300,

@@ -24,7 +24,7 @@ TEST(NhwcConv2dF32, AppliesEveryActivationBeforeOrAfterTheResidual) {
         int nth = 1;
         for (const Activation activation : {Activation::none, Activation::relu, Activation::clamp})
             for (const Residual residual : {Residual::none, Residual::last, Residual::first})
-                for (const std::size_t groups : {1, 2, 18})
+                for (const size_t groups : {1, 2, 18})
                     expect_conv({.in_channels = 18,
                                  .in_h = 7,
                                  .in_w = 9,
@@ -42,9 +42,9 @@ TEST(NhwcConv2dF32, AppliesEveryActivationBeforeOrAfterTheResidual) {
 
 TEST(NhwcConv2dF32, ConvolvesWideAndDepthwiseWindows) {
     for_each_target([] {
-        for (const std::size_t kernel : {1, 3, 5, 7})
-            for (const std::size_t stride : {1, 2, 3})
-                for (const std::size_t dilation : {1, 2})
+        for (const size_t kernel : {1, 3, 5, 7})
+            for (const size_t stride : {1, 2, 3})
+                for (const size_t dilation : {1, 2})
                     expect_conv({.batch = 2,
                                  .in_channels = 21,
                                  .in_h = 15,
@@ -57,7 +57,7 @@ TEST(NhwcConv2dF32, ConvolvesWideAndDepthwiseWindows) {
                                  .stride_w = stride,
                                  .dilation_h = dilation,
                                  .dilation_w = dilation,
-                                 .pad_top = static_cast<std::ptrdiff_t>(kernel / 2),
+                                 .pad_top = static_cast<ptrdiff_t>(kernel / 2),
                                  .pad_left = 1,
                                  .pad_bottom = 1,
                                  .pad_right = 2},
@@ -67,10 +67,10 @@ TEST(NhwcConv2dF32, ConvolvesWideAndDepthwiseWindows) {
 
 TEST(NhwcWinogradConv2dF32, ComputesImagesOfAnySizeAndPadding) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (const std::size_t height : {3, 4, 7, 12})
-            for (const std::size_t width : {3, 6, 9, 31})
-                for (const std::ptrdiff_t pad : {0, 1, 2}) {
+        size_t turn = 0;
+        for (const size_t height : {3, 4, 7, 12})
+            for (const size_t width : {3, 6, 9, 31})
+                for (const ptrdiff_t pad : {0, 1, 2}) {
                     ++turn;
                     expect_conv({.batch = 1 + turn % 2,
                                  .in_channels = 5 + turn % 30,
@@ -91,7 +91,7 @@ TEST(NhwcWinogradConv2dF32, ComputesImagesOfAnySizeAndPadding) {
 
 // Tiles are repeated window by window where they meet what is no number.
 TEST(NhwcWinogradConv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
-    constexpr std::size_t kChannels = 40, kSide = 9;
+    constexpr size_t kChannels = 40, kSide = 9;
     constexpr float kInf = std::numeric_limits<float>::infinity();
     for (const float odd : {std::numeric_limits<float>::quiet_NaN(), kInf, -kInf}) {
         Conv2dArgs g;
@@ -99,15 +99,15 @@ TEST(NhwcWinogradConv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
         g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1;
         std::vector<float> x(kChannels * kSide * kSide), w(kChannels * kChannels * 9),
             y(kChannels * kSide * kSide);
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) / 4 - 1;
-        for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 5) / 8 - 0.25f;
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) / 4 - 1;
+        for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 5) / 8 - 0.25f;
         x[17 * kSide * kSide + 4 * kSide + 3] = odd;
         x[20 * kSide * kSide + 4 * kSide + 3] = -odd;
         x[3 * kSide * kSide] = odd;
         g.x = x.data(), g.w = w.data(), g.y = y.data();
         const auto windows = testing::nhwc_result(g, NhwcKernel::windows, 1, testing::Guarded::Side::back);
         const auto winograd = testing::nhwc_result(g, NhwcKernel::winograd, 1, testing::Guarded::Side::back);
-        for (std::size_t i = 0; i < y.size(); ++i) {
+        for (size_t i = 0; i < y.size(); ++i) {
             if (std::isfinite(windows[i]))
                 ASSERT_NEAR(winograd[i], windows[i], 1e-5f * (1 + std::abs(windows[i])))
                     << odd << " at " << i;

@@ -20,8 +20,8 @@ using testing::Residual;
 
 TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t out_channels : {16, 24, 64, 65, 80, 130}) {
+        size_t turn = 0;
+        for (size_t out_channels : {16, 24, 64, 65, 80, 130}) {
             const int nth = testing::thread_count(turn);
             expect_conv({.in_channels = 61,
                          .in_h = 9,
@@ -41,8 +41,8 @@ TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
 
 TEST(PackedConv2dF32, CutsWideImagesIntoParts) {
     for_each_target([] {
-        for (std::size_t width : {96, 97, 193, 400})
-            for (std::size_t stride : {1, 2})
+        for (size_t width : {96, 97, 193, 400})
+            for (size_t stride : {1, 2})
                 expect_conv({.batch = 2,
                              .in_channels = 20,
                              .in_h = 3,
@@ -63,10 +63,10 @@ TEST(PackedConv2dF32, CutsWideImagesIntoParts) {
 // Few channels in, rows that fill vectors, steps of at most 2: sums of neighbours in a row.
 TEST(PackedConv2dF32, SumsFewChannelsRowByRow) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t width : {15, 16, 32, 48, 61, 112})
-            for (std::size_t stride : {1, 2})
-                for (std::size_t out_channels : {8, 13, 16, 37, 64}) {
+        size_t turn = 0;
+        for (size_t width : {15, 16, 32, 48, 61, 112})
+            for (size_t stride : {1, 2})
+                for (size_t out_channels : {8, 13, 16, 37, 64}) {
                     expect_conv({.batch = 2,
                                  .in_channels = 3,
                                  .in_h = 11,
@@ -79,9 +79,9 @@ TEST(PackedConv2dF32, SumsFewChannelsRowByRow) {
                                  .dilation_h = 1 + turn % 2,
                                  .dilation_w = 1 + turn % 3,
                                  .pad_top = 3,
-                                 .pad_left = static_cast<std::ptrdiff_t>(2 + turn % 3 * 2),
+                                 .pad_left = static_cast<ptrdiff_t>(2 + turn % 3 * 2),
                                  .pad_bottom = 4,
-                                 .pad_right = static_cast<std::ptrdiff_t>(2 + turn % 3 * 2)},
+                                 .pad_right = static_cast<ptrdiff_t>(2 + turn % 3 * 2)},
                                 testing::thread_count(turn), Activation::relu, turn % 4 != 0,
                                 static_cast<Residual>(turn % 3));
                     ++turn;
@@ -110,12 +110,12 @@ TEST(PackedConv2dF32, SumsGroupsOfFewChannelsRowByRow) {
 // Pixels that nearly fill vectors, in one piece and in several; too many channels to be copied at a time.
 TEST(PackedConv2dF32, SumsSinglePixelsBesideTheirNeighbors) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t in_channels : {1, 7, 61, 1400})
-            for (std::size_t width : {3, 7, 16, 47, 61})
-                for (std::size_t out_channels : {8, 13, 37, 150}) {
+        size_t turn = 0;
+        for (size_t in_channels : {1, 7, 61, 1400})
+            for (size_t width : {3, 7, 16, 47, 61})
+                for (size_t out_channels : {8, 13, 37, 150}) {
                     if (in_channels == 1400 && out_channels != 13) continue;
-                    const std::size_t groups = 1 + turn % 2;
+                    const size_t groups = 1 + turn % 2;
                     expect_conv({.batch = 2,
                                  .in_channels = in_channels * groups,
                                  .in_h = 5 + turn % 4,
@@ -140,7 +140,7 @@ TEST(PackedConv2dF32, ReadsPlanesThatAreFourKilobytesApart) {
 
 TEST(PackedConv2dF32, KeepsNaNInTheWindowsThatMeetIt) {
     for_each_target([] {
-        constexpr std::size_t kChannels = 20, kSide = 8;
+        constexpr size_t kChannels = 20, kSide = 8;
         Conv2dArgs g;
         g.in_channels = 2, g.out_channels = kChannels, g.in_h = g.in_w = g.out_h = g.out_w = kSide;
         g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1;
@@ -149,8 +149,8 @@ TEST(PackedConv2dF32, KeepsNaNInTheWindowsThatMeetIt) {
         g.x = x.data(), g.w = w.data(), g.y = y.data();
         const PackedFilters filters(g);
         packed_conv2d_f32(g, filters.data(), 0, 1);
-        for (std::size_t at = 0; at < y.size(); ++at) {
-            const std::size_t row = at / kSide % kSide, column = at % kSide;
+        for (size_t at = 0; at < y.size(); ++at) {
+            const size_t row = at / kSide % kSide, column = at % kSide;
             const bool meets = row >= 2 && row <= 4 && column >= 3 && column <= 5;
             ASSERT_EQ(std::isnan(y[at]), meets) << at;
         }

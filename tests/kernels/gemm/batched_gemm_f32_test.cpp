@@ -15,7 +15,7 @@ using testing::for_each_target;
 using testing::Matrix;
 
 // One product with rows apart by a gap, compared with the sum in double precision.
-void expect_product(std::size_t m, std::size_t n, std::size_t k, bool transposed, float scale, int nth) {
+void expect_product(size_t m, size_t n, size_t k, bool transposed, float scale, int nth) {
     SCOPED_TRACE(::testing::Message()
                  << m << "x" << n << "x" << k << (transposed ? " transposed" : "") << " threads " << nth);
     const Matrix a(m, k, 1, 1), b = transposed ? Matrix(n, k, 3, 2) : Matrix(k, n, 3, 2);
@@ -26,10 +26,10 @@ void expect_product(std::size_t m, std::size_t n, std::size_t k, bool transposed
     g.b = b.data(), g.ldb = b.stride, g.b_transposed = transposed;
     g.c = c.data(), g.ldc = c.stride;
     for (int ith = 0; ith < nth; ++ith) batched_gemm_f32(g, ith, nth);
-    for (std::size_t i = 0; i < m; ++i) {
-        for (std::size_t j = 0; j < n; ++j) {
+    for (size_t i = 0; i < m; ++i) {
+        for (size_t j = 0; j < n; ++j) {
             double sum = 0, magnitude = 1;
-            for (std::size_t l = 0; l < k; ++l) {
+            for (size_t l = 0; l < k; ++l) {
                 const double product = double(a.at(i, l)) * (transposed ? b.at(j, l) : b.at(l, j));
                 sum += product, magnitude += std::abs(product);
             }
@@ -42,10 +42,10 @@ void expect_product(std::size_t m, std::size_t n, std::size_t k, bool transposed
 
 TEST(BatchedGemmF32, MatchesDoubleReferenceOverOddSizes) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t m : {1, 2, 3, 7, 14, 40})
-            for (std::size_t n : {1, 3, 8, 16, 31, 64, 67, 130})
-                for (std::size_t k : {1, 5, 16, 33, 64})
+        size_t turn = 0;
+        for (size_t m : {1, 2, 3, 7, 14, 40})
+            for (size_t n : {1, 3, 8, 16, 31, 64, 67, 130})
+                for (size_t k : {1, 5, 16, 33, 64})
                     for (bool transposed : {false, true})
                         expect_product(m, n, k, transposed, turn % 3 ? 1.0f : -0.125f,
                                        testing::thread_count(turn)),
@@ -55,7 +55,7 @@ TEST(BatchedGemmF32, MatchesDoubleReferenceOverOddSizes) {
 
 TEST(BatchedGemmF32, ContinuesSumsAcrossDepthSlices) {
     for_each_target([] {
-        for (std::size_t m : {1, 9})
+        for (size_t m : {1, 9})
             for (bool transposed : {false, true}) expect_product(m, 70, 777, transposed, 0.5f, 2);
     });
 }
@@ -76,8 +76,7 @@ TEST(BatchedGemmF32, WritesZeroWhenDepthIsZero) {
 
 // Attention scores of [batch][sequence][head][depth] tensors: three heads of queries share one head of keys.
 TEST(BatchedGemmF32, FollowsStridesOfThreeBatchDimensions) {
-    const std::size_t batches = 2, key_heads = 2, group = 3, sequence = 9, depth = 20,
-                      heads = key_heads * group;
+    const size_t batches = 2, key_heads = 2, group = 3, sequence = 9, depth = 20, heads = key_heads * group;
     const std::vector<float> q = testing::random_floats(batches * sequence * heads * depth, 1);
     const std::vector<float> keys = testing::random_floats(batches * sequence * key_heads * depth, 2);
     std::vector<float> scores(batches * heads * sequence * sequence);
@@ -95,12 +94,12 @@ TEST(BatchedGemmF32, FollowsStridesOfThreeBatchDimensions) {
         for (int nth : testing::kThreadCounts) {
             std::fill(scores.begin(), scores.end(), NAN);
             for (int ith = 0; ith < nth; ++ith) batched_gemm_f32(g, ith, nth);
-            for (std::size_t b = 0; b < batches; ++b)
-                for (std::size_t h = 0; h < heads; ++h)
-                    for (std::size_t i = 0; i < sequence; ++i)
-                        for (std::size_t j = 0; j < sequence; ++j) {
+            for (size_t b = 0; b < batches; ++b)
+                for (size_t h = 0; h < heads; ++h)
+                    for (size_t i = 0; i < sequence; ++i)
+                        for (size_t j = 0; j < sequence; ++j) {
                             double sum = 0;
-                            for (std::size_t l = 0; l < depth; ++l)
+                            for (size_t l = 0; l < depth; ++l)
                                 sum += double(q[((b * sequence + i) * heads + h) * depth + l]) *
                                        keys[((b * sequence + j) * key_heads + h / group) * depth + l];
                             ASSERT_NEAR(scores[((b * heads + h) * sequence + i) * sequence + j], sum / 4,
@@ -119,7 +118,7 @@ TEST(BatchedGemmF32, CarriesNanToItsRowOnly) {
         for (bool transposed : {false, true}) {
             g.b_transposed = transposed, g.ldb = transposed ? 8 : 20;
             batched_gemm_f32(g, 0, 1);
-            for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(std::isnan(c[i]), i / 20 == 1);
+            for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(std::isnan(c[i]), i / 20 == 1);
         }
     });
 }

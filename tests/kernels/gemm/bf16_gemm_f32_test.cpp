@@ -36,12 +36,11 @@ void expect_product(const BlockCase& t, bool transposed, int nth, Guarded::Side 
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)
         bf16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(packed.data()), ith, nth);
-    product.expect_result([&](std::size_t i, std::size_t l) { return rounded(product.a.at(i, l)); },
-                          b.values);
+    product.expect_result([&](size_t i, size_t l) { return rounded(product.a.at(i, l)); }, b.values);
 }
 
 TEST_F(Bf16GemmF32, MultipliesRoundedRowsByTheExactValues) {
-    std::size_t turn = 0;
+    size_t turn = 0;
     for (const bool transposed : {false, true})
         for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 1},
                                                                    {1, 70, 64},
@@ -60,13 +59,13 @@ TEST_F(Bf16GemmF32, MultipliesRoundedRowsByTheExactValues) {
 
 TEST_F(Bf16GemmF32, AddsBiasActivationAndResidual) {
     for (int nth : testing::kThreadCounts)
-        for (const std::size_t m : {1, 2, 17})
+        for (const size_t m : {1, 2, 17})
             expect_product({m, 100, 70, Activation::relu, true, true}, nth % 2 == 0, nth,
                            Guarded::Side::back);
 }
 
 TEST_F(Bf16GemmF32, KeepsInfinitiesAndNaNs) {
-    for (const std::size_t m : {1, 3}) {
+    for (const size_t m : {1, 3}) {
         const std::uint16_t b[] = {0x7f80, 0x7fc0, 0x3f80};
         alignas(64) std::uint16_t packed[32];
         pack_bf16(b, 3, 1, 1, 3, packed);
@@ -77,7 +76,7 @@ TEST_F(Bf16GemmF32, KeepsInfinitiesAndNaNs) {
             g.m = m, g.n = 3, g.k = 1;
             g.a = a.data(), g.lda = 1, g.c = c.data(), g.ldc = 3;
             bf16_gemm_f32(g, packed, 0, 1);
-            for (std::size_t i = 0; i < m; ++i) {
+            for (size_t i = 0; i < m; ++i) {
                 EXPECT_TRUE(std::isnan(x) ? std::isnan(c[i * 3]) : std::isinf(c[i * 3]));
                 EXPECT_TRUE(std::isnan(c[i * 3 + 1]));
                 EXPECT_TRUE(std::isnan(x) ? std::isnan(c[i * 3 + 2]) : c[i * 3 + 2] == x);

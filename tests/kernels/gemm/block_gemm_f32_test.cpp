@@ -23,7 +23,7 @@ using testing::random_floats;
 
 TEST(BlockFormat, HasGgmlsSizes) {
     for (const BlockFormat format : all_formats())
-        EXPECT_EQ(is_of_ggml(format), static_cast<std::size_t>(format) <= std::size(kGgmlFormats));
+        EXPECT_EQ(is_of_ggml(format), static_cast<size_t>(format) <= std::size(kGgmlFormats));
     for (const auto& [format, type] : kGgmlFormats) {
         EXPECT_EQ(ggml_type_of(format), type);
         EXPECT_EQ(block_bytes(format), ggml_type_size(type)) << name_of(format);
@@ -40,7 +40,7 @@ TEST(BlockFormat, QuantizesToGgmlsBytes) {
     std::fill(values.begin() + 32, values.begin() + 64, -1.5f);  // all alike
     for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         std::vector<std::byte> blocks(values.size() / 32 * block_bytes(format));
-        quantize(format, values.data(), static_cast<std::int64_t>(values.size()), blocks.data());
+        quantize(format, values.data(), static_cast<int64_t>(values.size()), blocks.data());
         EXPECT_EQ(blocks, ggml_blocks(format, values)) << name_of(format);
     }
 }
@@ -50,13 +50,13 @@ TEST(BlockFormat, DequantizesToGgmlsFloats) {
     for (const auto& [format, type] : kGgmlFormats) {
         const auto blocks = ggml_blocks(format, values);
         std::vector<float> ours(values.size()), theirs(values.size());
-        dequantize(format, blocks.data(), static_cast<std::int64_t>(values.size()), ours.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), ours.data());
         ggml_get_type_traits(type)->to_float(blocks.data(), theirs.data(),
-                                             static_cast<std::int64_t>(values.size()));
+                                             static_cast<int64_t>(values.size()));
         EXPECT_EQ(ours, theirs) << name_of(format);
         const double bits = static_cast<double>(name_of(format)[1] - '0');
         const double step = 3.5 / (std::exp2(bits - 1) - 1);
-        for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(ours[i], values[i], step);
+        for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(ours[i], values[i], step);
     }
 }
 
@@ -66,10 +66,9 @@ TEST(BlockFormat, KeepsScalesInF32) {
     for (const BlockFormat format : {BlockFormat::q8_0_f32, BlockFormat::q4_0_f32, BlockFormat::q4_1_f32}) {
         const auto blocks = testing::blocks_of(format, values);
         std::vector<float> back(values.size());
-        dequantize(format, blocks.data(), static_cast<std::int64_t>(values.size()), back.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), back.data());
         const float step = format == BlockFormat::q8_0_f32 ? 5e-12f / 127 : 5e-12f / 7;
-        for (std::size_t i = 0; i < values.size(); ++i)
-            ASSERT_NEAR(back[i], values[i], step) << name_of(format);
+        for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(back[i], values[i], step) << name_of(format);
     }
 }
 
@@ -80,12 +79,12 @@ void expect_product(const BlockCase& t, BlockFormat format, int nth) {
     const BlockWeights b(format, t.n, t.k, 2);
     const GemmArgs g = product.args(product.bias.data());
     for (int ith = 0; ith < nth; ++ith) block_gemm_f32(g, format, b.blocks.data(), ith, nth);
-    product.expect_result([&](std::size_t i, std::size_t l) { return product.a.at(i, l); }, b.values);
+    product.expect_result([&](size_t i, size_t l) { return product.a.at(i, l); }, b.values);
 }
 
 TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
     for_each_target([] {
-        std::size_t turn = 0;
+        size_t turn = 0;
         for (const BlockFormat format : all_formats())
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
                                                                        {1, 70, 64},
@@ -102,7 +101,7 @@ TEST(BlockGemm, MultipliesByTheExactValuesOfTheBlocks) {
 TEST(BlockGemm, AddsBiasActivationAndResidual) {
     for_each_target([] {
         for (int nth : testing::kThreadCounts)
-            for (const std::size_t rows : {1, 2, 17})
+            for (const size_t rows : {1, 2, 17})
                 expect_product({rows, 100, 320, Activation::relu, true, true}, BlockFormat::q8_0, nth);
     });
 }

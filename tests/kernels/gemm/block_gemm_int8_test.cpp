@@ -34,8 +34,8 @@ protected:
 };
 
 // Floats, so that pages can guard them.
-std::vector<float> packed_floats(const BlockWeights& b, std::size_t n, std::size_t k) {
-    const std::size_t bytes = packed_blocks_bytes(b.format, k, n);
+std::vector<float> packed_floats(const BlockWeights& b, size_t n, size_t k) {
+    const size_t bytes = packed_blocks_bytes(b.format, k, n);
     void* aligned = std::aligned_alloc(kPackedAlignment, (bytes + 63) / 64 * 64);
     pack_blocks(b.format, b.blocks.data(), k, n, static_cast<std::byte*>(aligned));
     std::vector<float> copy(bytes / sizeof(float));
@@ -47,12 +47,12 @@ std::vector<float> packed_floats(const BlockWeights& b, std::size_t n, std::size
 // Each 32 elements to whole multiples of a 127th of the largest.
 std::vector<float> rounded(const Matrix& a) {
     std::vector<float> values(a.rows * a.cols);
-    for (std::size_t r = 0; r < a.rows; ++r)
-        for (std::size_t g = 0; g < a.cols; g += 32) {
+    for (size_t r = 0; r < a.rows; ++r)
+        for (size_t g = 0; g < a.cols; g += 32) {
             float largest = 0;
-            for (std::size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(a.at(r, g + i)));
+            for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(a.at(r, g + i)));
             const float scale = largest / 127.0f, inverse = scale > 0 ? 1.0f / scale : 0.0f;
-            for (std::size_t i = 0; i < 32; ++i)
+            for (size_t i = 0; i < 32; ++i)
                 values[r * a.cols + g + i] = scale * std::nearbyintf(a.at(r, g + i) * inverse);
         }
     return values;
@@ -68,7 +68,7 @@ void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Si
     const GemmArgs g = product.args(guarded_bias.data());
     for (int ith = 0; ith < nth; ++ith)
         block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
-    product.expect_result([&](std::size_t i, std::size_t l) { return a_rounded[i * t.k + l]; }, b.values);
+    product.expect_result([&](size_t i, size_t l) { return a_rounded[i * t.k + l]; }, b.values);
 }
 
 // For every way of multiplying bytes of every instruction set.
@@ -84,7 +84,7 @@ void for_each_int8_way(Body body) {
 
 TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
     for_each_int8_way([](int way) {
-        std::size_t turn = 0;
+        size_t turn = 0;
         for (const BlockFormat format : kFormats)
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
                                                                        {1, 70, 64},
@@ -113,7 +113,7 @@ TEST_F(BlockGemmInt8, AddsBiasActivationAndResidual) {
 }
 
 TEST_F(BlockGemmInt8, StaysCloseToTheProductOfUnroundedRows) {
-    constexpr std::size_t m = 9, n = 40, k = 512;
+    constexpr size_t m = 9, n = 40, k = 512;
     const Matrix a(m, k, 0, 1);
     const BlockWeights b(kFormats[0], n, k, 2, -2, 3);
     const std::vector<float> packed = packed_floats(b, n, k);
@@ -126,15 +126,15 @@ TEST_F(BlockGemmInt8, StaysCloseToTheProductOfUnroundedRows) {
     g.c = exact.data();
     block_gemm_f32(g, b.format, b.blocks.data(), 0, 1);
     double error = 0, size = 0;
-    for (std::size_t i = 0; i < m; ++i)
-        for (std::size_t j = 0; j < n; ++j)
+    for (size_t i = 0; i < m; ++i)
+        for (size_t j = 0; j < n; ++j)
             error += std::pow(c.at(i, j) - exact.at(i, j), 2), size += std::pow(exact.at(i, j), 2);
     EXPECT_LT(std::sqrt(error / size), 0.005);
     EXPECT_GT(error, 0) << "nothing was rounded";
 }
 
 TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
-    constexpr std::size_t m = 8, n = 20, k = 96;
+    constexpr size_t m = 8, n = 20, k = 96;
     for (const BlockFormat format : {kFormats[0], kFormats[1], kFormats[2]}) {
         const BlockWeights b(format, n, k, 2, -2, 3);
         const std::vector<float> packed = packed_floats(b, n, k);
@@ -152,8 +152,8 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
         for_each_int8_way([&](int way) {
             run(a, c, way);
             run(clean, expected, way);
-            for (std::size_t i = 0; i < m; ++i)
-                for (std::size_t j = 0; j < n; ++j)
+            for (size_t i = 0; i < m; ++i)
+                for (size_t j = 0; j < n; ++j)
                     if (i == 2 || i == 5)
                         EXPECT_TRUE(std::isnan(c.at(i, j))) << i << ", " << j;
                     else
@@ -164,18 +164,18 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
 
 // The largest codes of both sides: sums in 16 bits must hold them.
 TEST_F(BlockGemmInt8, HoldsTheLargestCodes) {
-    constexpr std::size_t m = 7, n = 24, k = 64;
+    constexpr size_t m = 7, n = 24, k = 64;
     for (const BlockFormat format : {kFormats[0], kFormats[1]}) {
         BlockWeights b(format, n, k, 2);
-        const std::size_t block = blocks_bytes(format, kBlockElements);
-        const std::byte largest{format == BlockFormat::q8_0 ? std::uint8_t{0x7F} : std::uint8_t{0xFF}};
-        for (std::size_t at = 0; at < b.blocks.size(); ++at)
+        const size_t block = blocks_bytes(format, kBlockElements);
+        const std::byte largest{format == BlockFormat::q8_0 ? uint8_t{0x7F} : uint8_t{0xFF}};
+        for (size_t at = 0; at < b.blocks.size(); ++at)
             if (at % block >= 2) b.blocks[at] = largest;  // a scale comes first
-        dequantize(format, b.blocks.data(), static_cast<std::int64_t>(n * k), b.values.data());
+        dequantize(format, b.blocks.data(), static_cast<int64_t>(n * k), b.values.data());
         const std::vector<float> packed = packed_floats(b, n, k);
         Matrix a(m, k, 0, 1);
-        for (std::size_t i = 0; i < m; ++i)
-            for (std::size_t l = 0; l < k; ++l) a.at(i, l) = i % 2 ? -1.0f : 1.0f;
+        for (size_t i = 0; i < m; ++i)
+            for (size_t l = 0; l < k; ++l) a.at(i, l) = i % 2 ? -1.0f : 1.0f;
         for_each_int8_way([&](int way) {
             Matrix c(m, n, 0, 3);
             GemmArgs g;
@@ -183,10 +183,10 @@ TEST_F(BlockGemmInt8, HoldsTheLargestCodes) {
             g.a = a.data(), g.lda = a.stride;
             g.c = c.data(), g.ldc = c.stride;
             block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
-            for (std::size_t i = 0; i < m; ++i)
-                for (std::size_t j = 0; j < n; ++j) {
+            for (size_t i = 0; i < m; ++i)
+                for (size_t j = 0; j < n; ++j) {
                     double sum = 0;
-                    for (std::size_t l = 0; l < k; ++l) sum += a.at(i, l) * b.values[j * k + l];
+                    for (size_t l = 0; l < k; ++l) sum += a.at(i, l) * b.values[j * k + l];
                     EXPECT_NEAR(c.at(i, j), sum, 1e-4 * std::abs(sum)) << i << ", " << j;
                 }
         });
@@ -197,13 +197,13 @@ TEST_F(BlockGemmInt8, ComputesRowsOfZerosAndDenormals) {
     const BlockWeights b(kFormats[0], 16, 32, 2, -2, 3);
     const std::vector<float> packed = packed_floats(b, 16, 32);
     Matrix a(2, 32, 0, 1), c(2, 16, 0, 3);
-    for (std::size_t i = 0; i < 32; ++i) a.at(0, i) = 0, a.at(1, i) = 1e-42f;
+    for (size_t i = 0; i < 32; ++i) a.at(0, i) = 0, a.at(1, i) = 1e-42f;
     GemmArgs g;
     g.m = 2, g.n = 16, g.k = 32;
     g.a = a.data(), g.lda = a.stride;
     g.c = c.data(), g.ldc = c.stride;
     block_gemm_int8(g, b.format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
-    for (std::size_t j = 0; j < 16; ++j) {
+    for (size_t j = 0; j < 16; ++j) {
         EXPECT_EQ(c.at(0, j), 0);
         EXPECT_LT(std::abs(c.at(1, j)), 1e-30f);
     }

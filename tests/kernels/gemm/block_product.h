@@ -35,16 +35,16 @@ inline ggml_type ggml_type_of(BlockFormat format) { return kGgmlFormats[static_c
 
 // Blocks as ggml makes them.
 inline std::vector<std::byte> ggml_blocks(BlockFormat format, const std::vector<float>& values) {
-    std::vector<std::byte> blocks(blocks_bytes(format, static_cast<std::int64_t>(values.size())));
+    std::vector<std::byte> blocks(blocks_bytes(format, static_cast<int64_t>(values.size())));
     ggml_quantize_chunk(ggml_type_of(format), values.data(), blocks.data(), 0, 1,
-                        static_cast<std::int64_t>(values.size()), nullptr);
+                        static_cast<int64_t>(values.size()), nullptr);
     return blocks;
 }
 
 // Blocks as whoever has the format makes them.
 inline std::vector<std::byte> blocks_of(BlockFormat format, const std::vector<float>& values) {
     if (is_of_ggml(format)) return ggml_blocks(format, values);
-    const auto count = static_cast<std::int64_t>(values.size());
+    const auto count = static_cast<int64_t>(values.size());
     std::vector<std::byte> blocks(blocks_bytes(format, count));
     quantize(format, values.data(), count, blocks.data());
     return blocks;
@@ -56,22 +56,22 @@ struct BlockWeights {
     std::vector<std::byte> blocks;
     std::vector<float> values;
 
-    BlockWeights(BlockFormat f, std::size_t n, std::size_t k, unsigned seed, float low = -1, float high = 1)
+    BlockWeights(BlockFormat f, size_t n, size_t k, unsigned seed, float low = -1, float high = 1)
         : format(f), values(random_floats(n * k, seed, low, high)) {
         blocks = blocks_of(format, values);
-        dequantize(format, blocks.data(), static_cast<std::int64_t>(values.size()), values.data());
+        dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), values.data());
     }
 };
 
 struct BlockCase {
-    std::size_t m, n, k;
+    size_t m, n, k;
     Activation activation = Activation::none;  // or relu
     bool bias = false, residual = false;
 
     // The same with k a multiple of the format's block.
     BlockCase fitting(BlockFormat format) const {
         BlockCase fitted = *this;
-        const auto block = static_cast<std::size_t>(block_elements(format));
+        const auto block = static_cast<size_t>(block_elements(format));
         fitted.k = (k + block - 1) / block * block;
         return fitted;
     }
@@ -98,10 +98,10 @@ struct BlockProduct {
 
     // `a_value(row, column)` is what the kernel multiplies by b's [n, k] values.
     void expect_result(auto&& a_value, std::span<const float> b) const {
-        for (std::size_t i = 0; i < size.m; ++i)
-            for (std::size_t j = 0; j < size.n; ++j) {
+        for (size_t i = 0; i < size.m; ++i)
+            for (size_t j = 0; j < size.n; ++j) {
                 double sum = size.bias ? bias[j] : 0, magnitude = 1;
-                for (std::size_t l = 0; l < size.k; ++l) {
+                for (size_t l = 0; l < size.k; ++l) {
                     const double product = double(a_value(i, l)) * b[j * size.k + l];
                     sum += product, magnitude += std::abs(product);
                 }

@@ -28,12 +28,12 @@ void expect_product(const BlockCase& t, bool is_bf16, bool transposed, int nth, 
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)
         f16_gemm_f32(g, reinterpret_cast<const std::uint16_t*>(packed.data()), is_bf16, ith, nth);
-    product.expect_result([&](std::size_t i, std::size_t l) { return product.a.at(i, l); }, b.values);
+    product.expect_result([&](size_t i, size_t l) { return product.a.at(i, l); }, b.values);
 }
 
 TEST(HalfGemm, MultipliesByTheExactValues) {
     for_each_target([] {
-        std::size_t turn = 0;
+        size_t turn = 0;
         for (const bool is_bf16 : {false, true})
             for (const bool transposed : {false, true})
                 for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 1},
@@ -53,7 +53,7 @@ TEST(HalfGemm, MultipliesByTheExactValues) {
 TEST(HalfGemm, AddsBiasActivationAndResidual) {
     for_each_target([] {
         for (int nth : testing::kThreadCounts)
-            for (const std::size_t m : {1, 2, 17})
+            for (const size_t m : {1, 2, 17})
                 for (const bool transposed : {false, true})
                     expect_product({m, 100, 70, Activation::relu, true, true}, nth % 2 == 0, transposed, nth,
                                    Guarded::Side::back);
@@ -62,7 +62,7 @@ TEST(HalfGemm, AddsBiasActivationAndResidual) {
 
 TEST(HalfGemm, KeepsInfinitiesNaNsAndSubnormals) {
     for_each_target([] {
-        for (const std::size_t m : {1, 3}) {
+        for (const size_t m : {1, 3}) {
             // f16: infinity, a NaN, the least subnormal, the largest.
             const std::uint16_t b[] = {0x7c00, 0x7e00, 0x0001, 0x7bff};
             alignas(64) std::uint16_t packed[16];
@@ -73,7 +73,7 @@ TEST(HalfGemm, KeepsInfinitiesNaNsAndSubnormals) {
             g.m = m, g.n = 4, g.k = 1;
             g.a = a.data(), g.lda = 1, g.c = c.data(), g.ldc = 4;
             f16_gemm_f32(g, packed, false, 0, 1);
-            for (std::size_t i = 0; i < m; ++i) {
+            for (size_t i = 0; i < m; ++i) {
                 EXPECT_EQ(c[i * 4], std::numeric_limits<float>::infinity());
                 EXPECT_TRUE(std::isnan(c[i * 4 + 1]));
                 EXPECT_EQ(c[i * 4 + 2], std::ldexp(1.0f, -23));

@@ -22,7 +22,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct AlignedFloats {
     std::unique_ptr<float, decltype(&std::free)> data;
-    explicit AlignedFloats(std::size_t bytes)
+    explicit AlignedFloats(size_t bytes)
         : data(static_cast<float*>(
                    std::aligned_alloc(kPackedAlignment, (bytes / kPackedAlignment + 1) * kPackedAlignment)),
                &std::free) {}
@@ -44,7 +44,7 @@ double activated(Activation activation, double x, double low, double high) {
 }
 
 struct Case {
-    std::size_t m, n, k;
+    size_t m, n, k;
     Activation activation = Activation::none;
     bool bias = false, residual = false, transposed = false;
 };
@@ -71,10 +71,10 @@ void expect_product(const Case& t, int nth) {
     g.activation = t.activation, g.clamp_min = -0.5f, g.clamp_max = 0.25f;
     for (int ith = 0; ith < nth; ++ith) gemm_f32(g, ith, nth);
 
-    for (std::size_t i = 0; i < t.m; ++i) {
-        for (std::size_t j = 0; j < t.n; ++j) {
+    for (size_t i = 0; i < t.m; ++i) {
+        for (size_t j = 0; j < t.n; ++j) {
             double sum = t.bias ? bias[j] : 0, magnitude = 1;
-            for (std::size_t l = 0; l < t.k; ++l) {
+            for (size_t l = 0; l < t.k; ++l) {
                 const double product = double(a.at(i, l)) * (t.transposed ? b.at(j, l) : b.at(l, j));
                 sum += product, magnitude += std::abs(product);
             }
@@ -89,16 +89,16 @@ void expect_product(const Case& t, int nth) {
 
 TEST(GemmF32, MatchesDoubleReferenceOverOddSizes) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t m : {1, 2, 3, 5, 6, 7, 12, 13, 29, 64})
-            for (std::size_t n : {1, 7, 15, 16, 17, 33, 48, 63, 64, 65, 130})
-                for (std::size_t k : {1, 2, 9, 64}) expect_product({m, n, k}, testing::thread_count(turn++));
+        size_t turn = 0;
+        for (size_t m : {1, 2, 3, 5, 6, 7, 12, 13, 29, 64})
+            for (size_t n : {1, 7, 15, 16, 17, 33, 48, 63, 64, 65, 130})
+                for (size_t k : {1, 2, 9, 64}) expect_product({m, n, k}, testing::thread_count(turn++));
     });
 }
 
 TEST(GemmF32, ContinuesSumsAcrossDepthSlices) {
     for_each_target([] {
-        for (std::size_t n : {16, 70}) expect_product({9, n, 1100, Activation::gelu_erf, true, true}, 2);
+        for (size_t n : {16, 70}) expect_product({9, n, 1100, Activation::gelu_erf, true, true}, 2);
     });
 }
 
@@ -119,20 +119,20 @@ TEST(GemmF32, AppliesBiasActivationAndResidualInThatOrder) {
 
 TEST(GemmF32, PacksTransposedWeights) {
     for_each_target([] {
-        for (std::size_t n : {5, 64, 100}) expect_product({7, n, 33, Activation::none, true, false, true}, 2);
+        for (size_t n : {5, 64, 100}) expect_product({7, n, 33, Activation::none, true, false, true}, 2);
     });
 }
 
 TEST(GemmF32, SplitsWorkOverAnyNumberOfThreads) {
     for_each_target([] {
         for (int nth : {1, 2, 3, 7, 16, 64})
-            for (std::size_t m : {1, 6, 50})
-                for (std::size_t n : {16, 100, 400}) expect_product({m, n, 12}, nth);
+            for (size_t m : {1, 6, 50})
+                for (size_t n : {16, 100, 400}) expect_product({m, n, 12}, nth);
     });
 }
 
 TEST(GemmF32, AddsOneResidualRowToEveryRowWhenItsStrideIsZero) {
-    const std::size_t m = 9, n = 20, k = 4;
+    const size_t m = 9, n = 20, k = 4;
     const std::vector<float> a(m * k, 1), b(k * n, 2), residual = random_floats(n, 9);
     std::vector<float> c(m * n);
     const AlignedFloats packed(packed_bytes(k, n));
@@ -143,7 +143,7 @@ TEST(GemmF32, AddsOneResidualRowToEveryRowWhenItsStrideIsZero) {
     g.residual = residual.data(), g.ldr = 0;
     for_each_target([&] {
         gemm_f32(g, 0, 1);
-        for (std::size_t i = 0; i < m * n; ++i) ASSERT_EQ(c[i], 8 + residual[i % n]);
+        for (size_t i = 0; i < m * n; ++i) ASSERT_EQ(c[i], 8 + residual[i % n]);
     });
 }
 
@@ -156,12 +156,12 @@ TEST(GemmF32, GivesTheBiasWhenDepthIsZero) {
     for_each_target([&] {
         std::fill(c.begin(), c.end(), -1.0f);
         for (int ith = 0; ith < 3; ++ith) gemm_f32(g, ith, 3);
-        for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], bias[i % 70]);
+        for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], bias[i % 70]);
     });
 }
 
 TEST(GemmF32, CarriesNanAndInfinityToTheirRowOnly) {
-    const std::size_t m = 8, n = 40, k = 10;
+    const size_t m = 8, n = 40, k = 10;
     std::vector<float> a = random_floats(m * k, 1), b = random_floats(k * n, 2, 0.5f, 1), c(m * n);
     a[2 * k + 3] = NAN;
     a[5 * k + 1] = kInf;
@@ -174,8 +174,8 @@ TEST(GemmF32, CarriesNanAndInfinityToTheirRowOnly) {
         for (auto activation : {Activation::none, Activation::relu, Activation::gelu_erf, Activation::silu}) {
             g.activation = activation;
             gemm_f32(g, 0, 1);
-            for (std::size_t i = 0; i < m; ++i) {
-                for (std::size_t j = 0; j < n; ++j) {
+            for (size_t i = 0; i < m; ++i) {
+                for (size_t j = 0; j < n; ++j) {
                     const float v = c[i * n + j];
                     if (i == 2)
                         ASSERT_TRUE(std::isnan(v));

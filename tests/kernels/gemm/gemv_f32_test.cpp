@@ -20,21 +20,20 @@ using testing::Guarded;
 using testing::random_floats;
 
 struct Size {
-    std::size_t rows, n, k;
+    size_t rows, n, k;
 };
 
 // Multiplies random rows and compares with sums in f64 over value(j, l); memory beyond y and x is guarded.
-void expect_product(const Size& size, Guarded::Side side,
-                    const std::function<double(std::size_t, std::size_t)>& value,
+void expect_product(const Size& size, Guarded::Side side, const std::function<double(size_t, size_t)>& value,
                     const std::function<void(const FewRows&)>& multiply) {
     SCOPED_TRACE(::testing::Message() << size.rows << "x" << size.n << "x" << size.k);
     const std::vector<float> values = random_floats(size.rows * size.k, 7);
     Guarded x(values, side), y(std::vector<float>(size.rows * size.n, NAN), side);
-    multiply({x.data(), y.data(), size.rows, size.n, size.k, static_cast<std::ptrdiff_t>(size.n)});
-    for (std::size_t i = 0; i < size.rows; ++i)
-        for (std::size_t j = 0; j < size.n; ++j) {
+    multiply({x.data(), y.data(), size.rows, size.n, size.k, static_cast<ptrdiff_t>(size.n)});
+    for (size_t i = 0; i < size.rows; ++i)
+        for (size_t j = 0; j < size.n; ++j) {
             double sum = 0, magnitude = 0;
-            for (std::size_t l = 0; l < size.k; ++l) {
+            for (size_t l = 0; l < size.k; ++l) {
                 const double term = values[i * size.k + l] * value(j, l);
                 sum += term;
                 magnitude += std::fabs(term);
@@ -52,15 +51,13 @@ TEST(FewRows, MultiplyRowsOfAMatrixInF32) {
     for_each_target([] {
         for (const Guarded::Side side : kSides)
             for (const Size& size : kSizes) {
-                const std::size_t stride = size.k + 3;
+                const size_t stride = size.k + 3;
                 std::vector<float> w = random_floats(size.n * stride, 2);
                 w.resize((size.n - 1) * stride + size.k);  // nothing follows the last row
                 Guarded memory(w, side);
                 expect_product(
-                    size, side, [&](std::size_t j, std::size_t l) { return w[j * stride + l]; },
-                    [&](const FewRows& g) {
-                        gemv_f32(g, memory.data(), static_cast<std::ptrdiff_t>(stride));
-                    });
+                    size, side, [&](size_t j, size_t l) { return w[j * stride + l]; },
+                    [&](const FewRows& g) { gemv_f32(g, memory.data(), static_cast<ptrdiff_t>(stride)); });
             }
     });
 }
@@ -73,18 +70,18 @@ TEST(FewRows, MultiplyHalvesByTheirExactValues) {
                     const std::vector<float> values = random_floats(size.n * size.k, 3);
                     std::vector<float> bits((values.size() + 1) / 2);  // floats, so that pages can guard them
                     auto* halves = reinterpret_cast<std::uint16_t*>(bits.data());
-                    for (std::size_t i = 0; i < values.size(); ++i)
+                    for (size_t i = 0; i < values.size(); ++i)
                         halves[i] = is_bf16 ? float_to_bfloat(values[i]) : float_to_half(values[i]);
                     Guarded memory(bits, side);
                     expect_product(
                         size, side,
-                        [&](std::size_t j, std::size_t l) {
+                        [&](size_t j, size_t l) {
                             const std::uint16_t half = halves[j * size.k + l];
                             return is_bf16 ? bfloat_to_float(half) : half_to_float(half);
                         },
                         [&](const FewRows& g) {
                             few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(memory.data()),
-                                            static_cast<std::ptrdiff_t>(size.k), is_bf16);
+                                            static_cast<ptrdiff_t>(size.k), is_bf16);
                         });
                 }
     });
@@ -92,10 +89,10 @@ TEST(FewRows, MultiplyHalvesByTheirExactValues) {
 
 // Codes one after the other from the lowest bit on.
 std::vector<float> packed_codes(const std::vector<unsigned>& codes, int bits) {
-    std::vector<std::uint8_t> bytes(codes.size() * static_cast<std::size_t>(bits) / 8);
-    for (std::size_t i = 0; i < codes.size(); ++i)
+    std::vector<std::uint8_t> bytes(codes.size() * static_cast<size_t>(bits) / 8);
+    for (size_t i = 0; i < codes.size(); ++i)
         for (int bit = 0; bit < bits; ++bit) {
-            const std::size_t at = i * static_cast<std::size_t>(bits) + static_cast<std::size_t>(bit);
+            const size_t at = i * static_cast<size_t>(bits) + static_cast<size_t>(bit);
             bytes[at / 8] |= static_cast<std::uint8_t>((codes[i] >> bit & 1) << at % 8);
         }
     std::vector<float> floats(bytes.size() / sizeof(float));
@@ -105,9 +102,9 @@ std::vector<float> packed_codes(const std::vector<unsigned>& codes, int bits) {
 
 void expect_affine_product(const Size& size, int bits, bool has_biases, Guarded::Side side) {
     SCOPED_TRACE(::testing::Message() << bits << (has_biases ? " bits and biases" : " bits"));
-    const std::size_t count = size.n * size.k;
+    const size_t count = size.n * size.k;
     std::vector<unsigned> codes(count);
-    for (std::size_t i = 0; i < count; ++i) codes[i] = (i * 2654435761u >> 13) & ((1u << bits) - 1);
+    for (size_t i = 0; i < count; ++i) codes[i] = (i * 2654435761u >> 13) & ((1u << bits) - 1);
     const std::vector<float> scales = random_floats(count / kAffineGroup, 4),
                              biases = random_floats(count / kAffineGroup, 5);
     Guarded memory(packed_codes(codes, bits), side), scale_memory(scales, side), bias_memory(biases, side);
@@ -117,12 +114,12 @@ void expect_affine_product(const Size& size, int bits, bool has_biases, Guarded:
                          has_biases ? bias_memory.data() : nullptr,
                          offset,
                          bits,
-                         static_cast<std::ptrdiff_t>(size.k / 8) * bits,
-                         static_cast<std::ptrdiff_t>(size.k / kAffineGroup)};
+                         static_cast<ptrdiff_t>(size.k / 8) * bits,
+                         static_cast<ptrdiff_t>(size.k / kAffineGroup)};
     expect_product(
         size, side,
-        [&](std::size_t j, std::size_t l) {
-            const std::size_t at = j * size.k + l, group = at / kAffineGroup;
+        [&](size_t j, size_t l) {
+            const size_t at = j * size.k + l, group = at / kAffineGroup;
             const double scale = scales[group];
             return scale * codes[at] + (has_biases ? static_cast<double>(biases[group]) : -offset * scale);
         },

@@ -17,10 +17,10 @@ namespace {
 using testing::Guarded;
 
 struct Int8Shape {
-    std::size_t batch = 1, in_channels = 1, in_h = 1, in_w = 1, out_channels = 1, groups = 1, kernel_h = 1,
-                kernel_w = 1;
-    std::size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-    std::ptrdiff_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+    size_t batch = 1, in_channels = 1, in_h = 1, in_w = 1, out_channels = 1, groups = 1, kernel_h = 1,
+           kernel_w = 1;
+    size_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+    ptrdiff_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
 /// What the numbers are drawn from: up to the ends of their types.
@@ -30,11 +30,8 @@ struct Int8Types {
     bool has_bias = true, is_extreme = false;
 };
 
-std::size_t extent(std::size_t in, std::ptrdiff_t pads, std::size_t kernel, std::size_t stride,
-                   std::size_t dilation) {
-    return (static_cast<std::size_t>(static_cast<std::ptrdiff_t>(in) + pads) -
-            ((kernel - 1) * dilation + 1)) /
-               stride +
+size_t extent(size_t in, ptrdiff_t pads, size_t kernel, size_t stride, size_t dilation) {
+    return (static_cast<size_t>(static_cast<ptrdiff_t>(in) + pads) - ((kernel - 1) * dilation + 1)) / stride +
            1;
 }
 
@@ -50,7 +47,7 @@ public:
 
 private:
     Guarded floats_;
-    std::size_t skip_;
+    size_t skip_;
 };
 
 class Int8Case {
@@ -75,12 +72,12 @@ public:
               .x_zero = t.x_zero};
         std::mt19937 random(static_cast<unsigned>(s.in_channels * 31 + s.out_channels));
         const int x_low = t.signed_x ? -128 : 0, w_most = t.wide_filter ? 255 : 128;
-        for (std::size_t i = 0; i < s.batch * s.in_h * s.in_w * s.in_channels; ++i)
+        for (size_t i = 0; i < s.batch * s.in_h * s.in_w * s.in_channels; ++i)
             x_.push_back(drawn(random, x_low, x_low + 255));
-        for (std::size_t i = 0; i < s.out_channels * g_.depth(); ++i)
+        for (size_t i = 0; i < s.out_channels * g_.depth(); ++i)
             w_.push_back(drawn(random, -w_most, t.wide_filter ? 255 : 127));
         const double spread = 100.0 * w_most * std::sqrt(static_cast<double>(g_.depth()));
-        for (std::size_t o = 0; o < s.out_channels; ++o) {
+        for (size_t o = 0; o < s.out_channels; ++o) {
             bias_.push_back(std::uniform_real_distribution<float>(-1000, 1000)(random));
             scale_.push_back(std::uniform_real_distribution<float>(20, 90)(random) /
                              static_cast<float>(spread));
@@ -116,7 +113,7 @@ private:
         if (t_.is_extreme) return random() % 8 ? high : low;
         return std::uniform_int_distribution<int>(low, high)(random);
     }
-    std::size_t outputs() const { return g_.batch * g_.out_h * g_.out_w * g_.out_channels; }
+    size_t outputs() const { return g_.batch * g_.out_h * g_.out_w * g_.out_channels; }
     static std::vector<std::uint8_t> bytes_of(const std::vector<int>& numbers) {
         std::vector<std::uint8_t> bytes;
         for (int number : numbers) bytes.push_back(static_cast<std::uint8_t>(number));
@@ -132,7 +129,7 @@ private:
             pack_pairs<std::int16_t>(w.data(), g_.out_channels, g_.groups, g_.depth(), to);
     }
     std::vector<float> packed_floats(bool depthwise) const {
-        const std::size_t bytes =
+        const size_t bytes =
             depthwise ? packed_depthwise_pairs_bytes(g_.out_channels, g_.kernel_h, g_.kernel_w)
                       : packed_pairs_bytes(g_.out_channels, g_.groups, g_.depth(), sizeof(std::int16_t));
         std::vector<float> packed(bytes / sizeof(float));
@@ -141,22 +138,19 @@ private:
         return packed;
     }
 
-    std::int64_t sum(const Int8Conv2dArgs& g, std::size_t image, std::size_t o, std::size_t oy,
-                     std::size_t ox) const {
-        const std::size_t of_group = g.in_channels / g.groups, group = o / (g.out_channels / g.groups);
+    std::int64_t sum(const Int8Conv2dArgs& g, size_t image, size_t o, size_t oy, size_t ox) const {
+        const size_t of_group = g.in_channels / g.groups, group = o / (g.out_channels / g.groups);
         std::int64_t total = 0;
-        for (std::size_t ky = 0; ky < g.kernel_h; ++ky)
-            for (std::size_t kx = 0; kx < g.kernel_w; ++kx) {
-                const std::ptrdiff_t y =
-                    static_cast<std::ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
-                const std::ptrdiff_t x =
-                    static_cast<std::ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
-                if (y < 0 || x < 0 || y >= static_cast<std::ptrdiff_t>(g.in_h) ||
-                    x >= static_cast<std::ptrdiff_t>(g.in_w))
+        for (size_t ky = 0; ky < g.kernel_h; ++ky)
+            for (size_t kx = 0; kx < g.kernel_w; ++kx) {
+                const ptrdiff_t y = static_cast<ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
+                const ptrdiff_t x = static_cast<ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
+                if (y < 0 || x < 0 || y >= static_cast<ptrdiff_t>(g.in_h) ||
+                    x >= static_cast<ptrdiff_t>(g.in_w))
                     continue;
-                const std::size_t pixel =
-                    (image * g.in_h + static_cast<std::size_t>(y)) * g.in_w + static_cast<std::size_t>(x);
-                for (std::size_t i = 0; i < of_group; ++i)
+                const size_t pixel =
+                    (image * g.in_h + static_cast<size_t>(y)) * g.in_w + static_cast<size_t>(x);
+                for (size_t i = 0; i < of_group; ++i)
                     total += (x_[pixel * g.in_channels + group * of_group + i] - g.x_zero) *
                              std::int64_t{w_[((o * g.kernel_h + ky) * g.kernel_w + kx) * of_group + i]};
             }
@@ -164,8 +158,8 @@ private:
     }
 
     void compare(const Int8Conv2dArgs& g, const std::uint8_t* y, const char* kernel) const {
-        for (std::size_t at = 0; at < outputs(); ++at) {
-            const std::size_t o = at % g.out_channels, pixel = at / g.out_channels;
+        for (size_t at = 0; at < outputs(); ++at) {
+            const size_t o = at % g.out_channels, pixel = at / g.out_channels;
             const auto total = static_cast<float>(
                 sum(g, pixel / g.out_w / g.out_h, o, pixel / g.out_w % g.out_h, pixel % g.out_w));
             const float real = (g.result.bias ? total + g.result.bias[o] : total) * g.result.scale[o];
@@ -305,7 +299,7 @@ const Int8Shape kShapes[] = {
 
 void expect_exact_everywhere(const Int8Types& types) {
     testing::for_each_target([&] {
-        std::size_t turn = 0;
+        size_t turn = 0;
         for (const Int8Shape& shape : kShapes) {
             SCOPED_TRACE(::testing::Message() << "shape " << turn);
             const int nth = testing::thread_count(turn++);

@@ -16,7 +16,7 @@ namespace {
 using testing::Guarded;
 
 struct ProductShape {
-    std::size_t m, n, k;
+    size_t m, n, k;
 };
 // One row and many, panels and what is left, an odd depth, several slices of depth and strips of rows.
 constexpr ProductShape kShapes[] = {{1, 1, 1},     {1, 40, 64},  {5, 16, 33},   {7, 37, 20},
@@ -34,13 +34,13 @@ public:
     explicit GuardedRows(const std::vector<int>& numbers)
         : floats_(std::vector<float>((numbers.size() + 3) / 4), Guarded::Side::back),
           skip_((numbers.size() + 3) / 4 * 4 - numbers.size()) {
-        for (std::size_t i = 0; i < numbers.size(); ++i) data()[i] = static_cast<std::uint8_t>(numbers[i]);
+        for (size_t i = 0; i < numbers.size(); ++i) data()[i] = static_cast<std::uint8_t>(numbers[i]);
     }
     std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(floats_.data()) + skip_; }
 
 private:
     Guarded floats_;
-    std::size_t skip_;
+    size_t skip_;
 };
 
 class ProductCase {
@@ -48,20 +48,19 @@ public:
     ProductCase(const ProductShape& s, const ProductTypes& t) : s_(s), t_(t) {
         std::mt19937 random(static_cast<unsigned>(s.n * 31 + s.k));
         const int a_low = t.signed_a ? -128 : 0, b_most = t.wide_b ? 255 : 128;
-        for (std::size_t i = 0; i < s.m * s.k; ++i) a_.push_back(drawn(random, a_low, a_low + 255));
-        for (std::size_t i = 0; i < s.n * s.k; ++i)
-            b_.push_back(drawn(random, -b_most, t.wide_b ? 255 : 127));
-        for (std::size_t i = 0; i < s.n; ++i) {
+        for (size_t i = 0; i < s.m * s.k; ++i) a_.push_back(drawn(random, a_low, a_low + 255));
+        for (size_t i = 0; i < s.n * s.k; ++i) b_.push_back(drawn(random, -b_most, t.wide_b ? 255 : 127));
+        for (size_t i = 0; i < s.n; ++i) {
             bias_.push_back(std::uniform_real_distribution<float>(-2, 2)(random));
             scale_.push_back(std::uniform_real_distribution<float>(0.001f, 0.002f)(random));
         }
-        for (std::size_t i = 0; i < s.m * s.n; ++i)
+        for (size_t i = 0; i < s.m * s.n; ++i)
             residual_.push_back(std::uniform_real_distribution<float>(-2, 2)(random));
     }
 
-    std::int32_t sum(std::size_t row, std::size_t column) const {
+    std::int32_t sum(size_t row, size_t column) const {
         std::int64_t total = 0;
-        for (std::size_t i = 0; i < s_.k; ++i)
+        for (size_t i = 0; i < s_.k; ++i)
             total += std::int64_t{a_[row * s_.k + i] - t_.a_zero} * b_[column * s_.k + i];
         return static_cast<std::int32_t>(total);
     }
@@ -70,8 +69,7 @@ public:
         Guarded y(std::vector<float>(s_.m * s_.n, NAN), Guarded::Side::back);
         auto* sums = reinterpret_cast<std::int32_t*>(y.data());
         run(sums, nth);
-        for (std::size_t i = 0; i < s_.m * s_.n; ++i)
-            ASSERT_EQ(sums[i], sum(i / s_.n, i % s_.n)) << "at " << i;
+        for (size_t i = 0; i < s_.m * s_.n; ++i) ASSERT_EQ(sums[i], sum(i / s_.n, i % s_.n)) << "at " << i;
     }
 
     void expect_real(int nth, bool has_more) {
@@ -82,8 +80,8 @@ public:
         if (has_more)
             real.bias = bias.data(), real.activation = Activation::relu, real.residual = residual.data();
         run(real, nth);
-        for (std::size_t i = 0; i < s_.m * s_.n; ++i) {
-            const std::size_t column = i % s_.n;
+        for (size_t i = 0; i < s_.m * s_.n; ++i) {
+            const size_t column = i % s_.n;
             double expected = sum(i / s_.n, column) * static_cast<double>(0.3f * scale_[column]);
             if (has_more)
                 expected = std::max(expected + static_cast<double>(bias_[column]), 0.0) +
@@ -97,8 +95,8 @@ public:
         const Requantization bytes{
             .bias = bias_.data(), .scale = scale_.data(), .zero = 100, .low = 3, .high = 250, .y = y.data()};
         run(bytes, nth);
-        for (std::size_t i = 0; i < s_.m * s_.n; ++i) {
-            const std::size_t column = i % s_.n;
+        for (size_t i = 0; i < s_.m * s_.n; ++i) {
+            const size_t column = i % s_.n;
             const float real = (static_cast<float>(sum(i / s_.n, column)) + bias_[column]) * scale_[column];
             const double expected =
                 std::clamp<double>(std::nearbyint(static_cast<double>(real)) + 100, 3, 250);
@@ -141,7 +139,7 @@ private:
 
 void expect_exact_everywhere(const ProductTypes& types) {
     testing::for_each_target([&] {
-        std::size_t turn = 0;
+        size_t turn = 0;
         for (const ProductShape& shape : kShapes) {
             SCOPED_TRACE(::testing::Message() << "shape " << turn);
             const int nth = testing::thread_count(turn++);

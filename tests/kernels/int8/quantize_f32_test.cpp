@@ -24,13 +24,13 @@ int rounded(float quotient, int zero, bool is_signed, int low = -128, int high =
     return static_cast<int>(
         std::clamp<double>(std::nearbyint(static_cast<double>(quotient)) + zero, low, high));
 }
-int element(const std::vector<std::uint8_t>& bytes, std::size_t i, bool is_signed) {
+int element(const std::vector<std::uint8_t>& bytes, size_t i, bool is_signed) {
     return is_signed ? static_cast<std::int8_t>(bytes[i]) : int{bytes[i]};
 }
 
-constexpr std::size_t kLengths[] = {1, 7, 8, 63, 64, 130, 1000};
+constexpr size_t kLengths[] = {1, 7, 8, 63, 64, 130, 1000};
 
-std::vector<std::uint8_t> drawn_bytes(std::size_t n, unsigned seed) {
+std::vector<std::uint8_t> drawn_bytes(size_t n, unsigned seed) {
     std::mt19937 random(seed);
     std::vector<std::uint8_t> bytes(n);
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
@@ -39,14 +39,14 @@ std::vector<std::uint8_t> drawn_bytes(std::size_t n, unsigned seed) {
 
 TEST(QuantizeF32, RoundsHalvesToEvenAndSaturates) {
     std::mt19937 random(1);
-    for (const std::size_t n : kLengths) {
+    for (const size_t n : kLengths) {
         std::vector<float> x(n);
-        for (std::size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; ++i)
             x[i] = i % 3 ? std::uniform_real_distribution<float>(-40, 40)(random)
                          : 0.25f * (static_cast<float>(i % 300) - 150.0f + 0.5f);  // halves
         const float ends[] = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
                               std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f};
-        for (std::size_t i = 0; i < std::min<std::size_t>(n, 5); ++i) x[n - 1 - i] = ends[i];
+        for (size_t i = 0; i < std::min<size_t>(n, 5); ++i) x[n - 1 - i] = ends[i];
         testing::for_each_target([&] {
             for (const bool is_signed : {false, true})
                 for (const int zero : {is_signed ? -128 : 0, 5, is_signed ? 127 : 255}) {
@@ -55,7 +55,7 @@ TEST(QuantizeF32, RoundsHalvesToEvenAndSaturates) {
                     const int nth = testing::thread_count(n);
                     for (int ith = 0; ith < nth; ++ith)
                         quantize_f32(guarded.data(), 0.25f, zero, y.data(), is_signed, n, ith, nth);
-                    for (std::size_t i = 0; i < n; ++i)
+                    for (size_t i = 0; i < n; ++i)
                         ASSERT_EQ(element(y, i, is_signed), rounded(x[i] / 0.25f, zero, is_signed))
                             << x[i] << " at " << i << " of " << n << " zero " << zero;
                 }
@@ -66,7 +66,7 @@ TEST(QuantizeF32, RoundsHalvesToEvenAndSaturates) {
 TEST(QuantizeByRangeF32, HoldsAllNumbersAndZeroExactly) {
     std::mt19937 random(5);
     for (const auto& [low, high] : {std::pair(-3.0f, 5.0f), std::pair(1.0f, 7.0f), std::pair(-9.0f, -2.0f)})
-        for (const std::size_t n : kLengths) {
+        for (const size_t n : kLengths) {
             std::vector<float> x(n);
             for (float& value : x) value = std::uniform_real_distribution<float>(low, high)(random);
             const float least = std::min(0.0f, *std::ranges::min_element(x)),
@@ -81,7 +81,7 @@ TEST(QuantizeByRangeF32, HoldsAllNumbersAndZeroExactly) {
                     quantize_by_range_f32(guarded.data(), y.data(), &scale, &zero, n, ith, nth);
                 ASSERT_EQ(scale, (most - least) / 255.0f);
                 ASSERT_EQ(zero, std::nearbyint(std::clamp(-least / scale, 0.0f, 255.0f)));
-                for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(int{y[i]}, rounded(x[i] / scale, zero, false));
+                for (size_t i = 0; i < n; ++i) ASSERT_EQ(int{y[i]}, rounded(x[i] / scale, zero, false));
             });
         }
 }
@@ -102,7 +102,7 @@ TEST(QuantizeByRangeF32, KnowsNothingButZerosAndNaN) {
 }
 
 TEST(DequantizeF32, TakesTheZeroPointAwayBeforeItMultiplies) {
-    for (const std::size_t n : kLengths) {
+    for (const size_t n : kLengths) {
         const std::vector<std::uint8_t> x = drawn_bytes(n, 2);
         testing::for_each_target([&] {
             for (const bool is_signed : {false, true})
@@ -111,7 +111,7 @@ TEST(DequantizeF32, TakesTheZeroPointAwayBeforeItMultiplies) {
                     const int nth = testing::thread_count(n);
                     for (int ith = 0; ith < nth; ++ith)
                         dequantize_f32({x.data(), is_signed}, 0.3f, zero, y.data(), n, ith, nth);
-                    for (std::size_t i = 0; i < n; ++i)
+                    for (size_t i = 0; i < n; ++i)
                         ASSERT_EQ(y.data()[i], static_cast<float>(element(x, i, is_signed) - zero) * 0.3f);
                 }
         });
@@ -120,7 +120,7 @@ TEST(DequantizeF32, TakesTheZeroPointAwayBeforeItMultiplies) {
 
 TEST(Int8Add, RoundsAtEachStep) {
     const auto single = [](double x) { return double{static_cast<float>(x)}; };
-    for (const std::size_t n : kLengths) {
+    for (const size_t n : kLengths) {
         const std::vector<std::uint8_t> a = drawn_bytes(n, 3), b = drawn_bytes(n, 4);
         testing::for_each_target([&] {
             for (const bool signed_a : {false, true})
@@ -139,7 +139,7 @@ TEST(Int8Add, RoundsAtEachStep) {
                                                .n = n};
                         const int nth = testing::thread_count(n);
                         for (int ith = 0; ith < nth; ++ith) int8_add(args, ith, nth);
-                        for (std::size_t i = 0; i < n; ++i) {
+                        for (size_t i = 0; i < n; ++i) {
                             const double right =
                                 single(single(element(b, i, signed_b) * double{0.7f}) + double{-40.3f});
                             const double sum = single(single(element(a, i, signed_a) * double{1.2f}) + right);
@@ -152,8 +152,8 @@ TEST(Int8Add, RoundsAtEachStep) {
 }
 
 TEST(MaxPoolBytes, FindsTheLargestElementInTheImage) {
-    constexpr std::size_t kBatch = 2, kHeight = 9, kWidth = 7;
-    for (const std::size_t channels : {1, 15, 64, 130}) {
+    constexpr size_t kBatch = 2, kHeight = 9, kWidth = 7;
+    for (const size_t channels : {1, 15, 64, 130}) {
         const std::vector<std::uint8_t> x = drawn_bytes(kBatch * kHeight * kWidth * channels, 5);
         Pool2dArgs g{.is_max = true, .channels_last = true, .batch = kBatch, .channels = channels};
         g.in_h = kHeight, g.in_w = kWidth, g.out_h = 5, g.out_w = 5;
@@ -163,22 +163,20 @@ TEST(MaxPoolBytes, FindsTheLargestElementInTheImage) {
             for (const bool is_signed : {false, true}) {
                 std::vector<std::uint8_t> y(kBatch * g.out_h * g.out_w * channels, 77);
                 for (int ith = 0; ith < 3; ++ith) max_pool_bytes(g, {x.data(), is_signed}, y.data(), ith, 3);
-                for (std::size_t at = 0; at < y.size(); ++at) {
-                    const std::size_t c = at % channels, pixel = at / channels;
+                for (size_t at = 0; at < y.size(); ++at) {
+                    const size_t c = at % channels, pixel = at / channels;
                     int largest = is_signed ? -128 : 0;
-                    for (std::ptrdiff_t ky = 0; ky < 3; ++ky)
-                        for (std::ptrdiff_t kx = 0; kx < 2; ++kx) {
-                            const std::ptrdiff_t row =
-                                static_cast<std::ptrdiff_t>(pixel / g.out_w % g.out_h * 2) + 2 * ky - 3;
-                            const std::ptrdiff_t column =
-                                static_cast<std::ptrdiff_t>(pixel % g.out_w * 2) + kx - 2;
-                            if (row < 0 || column < 0 || row >= std::ptrdiff_t{kHeight} ||
-                                column >= std::ptrdiff_t{kWidth})
+                    for (ptrdiff_t ky = 0; ky < 3; ++ky)
+                        for (ptrdiff_t kx = 0; kx < 2; ++kx) {
+                            const ptrdiff_t row =
+                                static_cast<ptrdiff_t>(pixel / g.out_w % g.out_h * 2) + 2 * ky - 3;
+                            const ptrdiff_t column = static_cast<ptrdiff_t>(pixel % g.out_w * 2) + kx - 2;
+                            if (row < 0 || column < 0 || row >= ptrdiff_t{kHeight} ||
+                                column >= ptrdiff_t{kWidth})
                                 continue;
-                            const std::size_t from =
-                                (pixel / g.out_w / g.out_h * kHeight + static_cast<std::size_t>(row)) *
-                                    kWidth +
-                                static_cast<std::size_t>(column);
+                            const size_t from =
+                                (pixel / g.out_w / g.out_h * kHeight + static_cast<size_t>(row)) * kWidth +
+                                static_cast<size_t>(column);
                             largest = std::max(largest, element(x, from * channels + c, is_signed));
                         }
                     ASSERT_EQ(element(y, at, is_signed), largest) << "element " << at;

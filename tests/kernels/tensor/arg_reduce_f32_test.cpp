@@ -16,9 +16,9 @@ using testing::for_each_target;
 using testing::Guarded;
 using testing::random_floats;
 
-std::size_t expected(bool is_largest, const std::vector<float>& x) {
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < x.size() && !std::isnan(x[best]); ++i)
+size_t expected(bool is_largest, const std::vector<float>& x) {
+    size_t best = 0;
+    for (size_t i = 1; i < x.size() && !std::isnan(x[best]); ++i)
         if (std::isnan(x[i]) || (is_largest ? x[i] > x[best] : x[i] < x[best])) best = i;
     return best;
 }
@@ -34,7 +34,7 @@ void expect_position(const std::vector<float>& x) {
 
 TEST(ArgReduceF32, FindsTheFirstExtremeOfRunsOfAnyLength) {
     for_each_target([] {
-        for (const std::size_t n : {1, 2, 7, 8, 31, 32, 33, 100, 1027, 4096, 4097, 9000}) {
+        for (const size_t n : {1, 2, 7, 8, 31, 32, 33, 100, 1027, 4096, 4097, 9000}) {
             std::vector<float> x = random_floats(n, static_cast<unsigned>(n), -3, 2);
             expect_position(x);
             for (float& v : x) v = std::round(v);  // many equal ones
@@ -45,8 +45,8 @@ TEST(ArgReduceF32, FindsTheFirstExtremeOfRunsOfAnyLength) {
 
 TEST(ArgReduceF32, TakesTheFirstNanForTheExtreme) {
     for_each_target([] {
-        for (const std::size_t n : {1, 40, 70})
-            for (std::size_t at = 0; at < n; ++at) {
+        for (const size_t n : {1, 40, 70})
+            for (size_t at = 0; at < n; ++at) {
                 std::vector<float> x = random_floats(n, 1);
                 x[at] = x[n - 1] = NAN;
                 expect_position(x);
@@ -59,7 +59,7 @@ TEST(ArgReduceF32, TakesTheFirstNanForTheExtreme) {
 
 TEST(ArgReduceF32, KnowsInfinitiesAndZerosOfBothSigns) {
     for_each_target([] {
-        for (const std::size_t n : {1, 20, 5000}) {
+        for (const size_t n : {1, 20, 5000}) {
             expect_position(std::vector<float>(n, -INFINITY));
             expect_position(std::vector<float>(n, INFINITY));
             std::vector<float> x(n, 0.0f);

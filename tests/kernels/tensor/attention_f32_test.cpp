@@ -18,21 +18,21 @@ using testing::random_floats;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct Case {
-    std::size_t heads = 2, kv_heads = 2, m = 3, n = 5, width = 8, width_v = 8;
+    size_t heads = 2, kv_heads = 2, m = 3, n = 5, width = 8, width_v = 8;
     bool causal = false;
     // Rows and columns of the mask; 0: none.
-    std::size_t mask_rows = 0, mask_columns = 0;
+    size_t mask_rows = 0, mask_columns = 0;
 };
 
 std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
     std::vector<double> out;
-    for (std::size_t h = 0; h < c.heads; ++h)
-        for (std::size_t i = 0; i < c.m; ++i) {
-            const std::size_t kv = h * c.kv_heads / c.heads;
+    for (size_t h = 0; h < c.heads; ++h)
+        for (size_t i = 0; i < c.m; ++i) {
+            const size_t kv = h * c.kv_heads / c.heads;
             std::vector<double> p(c.n);
             double most = -kInf, sum = 0;
-            for (std::size_t j = 0; j < c.n; ++j) {
-                for (std::size_t d = 0; d < c.width; ++d)
+            for (size_t j = 0; j < c.n; ++j) {
+                for (size_t d = 0; d < c.width; ++d)
                     p[j] += double(g.q.data[h * g.q.head + i * g.q.row + d]) *
                             g.k.data[kv * g.k.head + j * g.k.row + d];
                 p[j] *= g.scale;
@@ -41,9 +41,9 @@ std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
                 most = std::max(most, p[j]);
             }
             for (double& x : p) sum += x = most == -kInf ? 0 : std::exp(x - most);
-            for (std::size_t d = 0; d < c.width_v; ++d) {
+            for (size_t d = 0; d < c.width_v; ++d) {
                 double y = 0;
-                for (std::size_t j = 0; j < c.n; ++j) y += p[j] * g.v.data[kv * g.v.head + j * g.v.row + d];
+                for (size_t j = 0; j < c.n; ++j) y += p[j] * g.v.data[kv * g.v.head + j * g.v.row + d];
                 out.push_back(sum == 0 ? 0 : y / sum);
             }
         }
@@ -55,11 +55,11 @@ void expect_attention(const Case& c, int nth) {
                                       << "x" << c.width << " causal " << c.causal << " mask " << c.mask_rows
                                       << "x" << c.mask_columns << " threads " << nth);
     // Rows are three floats longer than they need be, and heads two rows.
-    const auto matrix = [](std::size_t heads, std::size_t rows, std::size_t width, unsigned seed,
+    const auto matrix = [](size_t heads, size_t rows, size_t width, unsigned seed,
                            std::vector<float>& storage) {
-        const std::size_t row = width + 3, head = row * (rows + 2);
+        const size_t row = width + 3, head = row * (rows + 2);
         storage = random_floats(heads * head, seed);
-        return AttentionArgs::Matrix{storage.data(), 0, std::ptrdiff_t(head), std::ptrdiff_t(row)};
+        return AttentionArgs::Matrix{storage.data(), 0, ptrdiff_t(head), ptrdiff_t(row)};
     };
     std::vector<float> q, k, v, mask = random_floats(c.mask_rows * c.mask_columns, 4);
     AttentionArgs g;
@@ -70,24 +70,22 @@ void expect_attention(const Case& c, int nth) {
     g.v = matrix(c.kv_heads, c.n, c.width_v, 3, v);
     g.causal = c.causal, g.scale = 0.7f;
     if (!mask.empty()) {
-        for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = -kInf;
-        for (std::size_t j = 0; j < c.mask_columns; ++j)
-            mask[mask.size() - 1 - j] = -kInf;  // the whole last row
+        for (size_t i = 0; i < mask.size(); i += 3) mask[i] = -kInf;
+        for (size_t j = 0; j < c.mask_columns; ++j) mask[mask.size() - 1 - j] = -kInf;  // the whole last row
         g.mask = mask.data();
-        g.mask_row = c.mask_rows > 1 ? std::ptrdiff_t(c.mask_columns) : 0;
+        g.mask_row = c.mask_rows > 1 ? ptrdiff_t(c.mask_columns) : 0;
         g.mask_column = c.mask_columns > 1 ? 1 : 0;
     }
     constexpr float kGap = 12345;
     std::vector<float> o(c.heads * (c.m + 1) * (c.width_v + 1), kGap);
-    g.o = o.data(), g.o_row = std::ptrdiff_t(c.width_v + 1),
-    g.o_head = std::ptrdiff_t((c.m + 1) * (c.width_v + 1));
+    g.o = o.data(), g.o_row = ptrdiff_t(c.width_v + 1), g.o_head = ptrdiff_t((c.m + 1) * (c.width_v + 1));
     for (int ith = 0; ith < nth; ++ith) attention_f32(g, ith, nth);
 
     const auto expected = by_hand(c, g);
-    std::size_t at = 0;
-    for (std::size_t h = 0; h < c.heads; ++h)
-        for (std::size_t i = 0; i <= c.m; ++i)
-            for (std::size_t d = 0; d <= c.width_v; ++d) {
+    size_t at = 0;
+    for (size_t h = 0; h < c.heads; ++h)
+        for (size_t i = 0; i <= c.m; ++i)
+            for (size_t d = 0; d <= c.width_v; ++d) {
                 const float y = o[h * g.o_head + i * g.o_row + d];
                 if (i < c.m && d < c.width_v)
                     ASSERT_NEAR(y, expected[at++], 5e-6) << "head " << h << " query " << i;
@@ -98,27 +96,27 @@ void expect_attention(const Case& c, int nth) {
 
 TEST(AttentionF32, MatchesDoublePrecisionForAnyShape) {
     for_each_target([] {
-        for (const std::size_t m : {1, 2, 7, 64, 65, 130})
-            for (const std::size_t n : {1, 5, 64, 100})
-                for (const std::size_t width : {1, 8, 33})
+        for (const size_t m : {1, 2, 7, 64, 65, 130})
+            for (const size_t n : {1, 5, 64, 100})
+                for (const size_t width : {1, 8, 33})
                     for (const int nth : {1, 3})
                         expect_attention({.m = m, .n = n, .width = width, .width_v = width / 2 + 1}, nth);
-        for (const std::size_t width_v : {64, 65, 130})
+        for (const size_t width_v : {64, 65, 130})
             expect_attention({.m = 50, .n = 70, .width_v = width_v}, 2);
     });
 }
 
 TEST(AttentionF32, HidesLaterKeysWhenCausal) {
     for_each_target([] {
-        for (const std::size_t m : {1, 5, 64, 70, 150})
-            for (const std::size_t n : {1, 40, 150}) expect_attention({.m = m, .n = n, .causal = true}, 2);
+        for (const size_t m : {1, 5, 64, 70, 150})
+            for (const size_t n : {1, 40, 150}) expect_attention({.m = m, .n = n, .causal = true}, 2);
     });
 }
 
 TEST(AttentionF32, AddsMasksThatBroadcastAndGivesZeroWhereNothingIsLeft) {
     for_each_target([] {
         for (const bool causal : {false, true})
-            for (const std::size_t m : {1, 9, 66}) {
+            for (const size_t m : {1, 9, 66}) {
                 expect_attention({.m = m, .n = 21, .causal = causal, .mask_rows = m, .mask_columns = 21}, 2);
                 expect_attention({.m = m, .n = 21, .causal = causal, .mask_rows = 1, .mask_columns = 21}, 1);
                 expect_attention({.m = m, .n = 21, .causal = causal, .mask_rows = m, .mask_columns = 1}, 1);
@@ -128,8 +126,8 @@ TEST(AttentionF32, AddsMasksThatBroadcastAndGivesZeroWhereNothingIsLeft) {
 
 TEST(AttentionF32, DoesNotReadKeysAtTheEndThatAreHiddenFromAllQueries) {
     for_each_target([] {
-        constexpr std::size_t m = 70, n = 200, width = 16;
-        for (const std::size_t shown : {1, 63, 130}) {
+        constexpr size_t m = 70, n = 200, width = 16;
+        for (const size_t shown : {1, 63, 130}) {
             std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2),
                                v = random_floats(n * width, 3), mask(m * n, 0), short_o(m * width),
                                o(m * width);
@@ -138,15 +136,15 @@ TEST(AttentionF32, DoesNotReadKeysAtTheEndThatAreHiddenFromAllQueries) {
             g.q = {q.data(), 0, 0, width}, g.k = {k.data(), 0, 0, width}, g.v = {v.data(), 0, 0, width};
             g.o = short_o.data(), g.o_row = width;
             attention_f32(g, 0, 1);
-            std::fill(k.begin() + std::ptrdiff_t(shown * width), k.end(), std::nanf(""));
-            std::fill(v.begin() + std::ptrdiff_t(shown * width), v.end(), std::nanf(""));
-            for (std::size_t i = 0; i < m; ++i)
-                std::fill(mask.begin() + std::ptrdiff_t(i * n + shown),
-                          mask.begin() + std::ptrdiff_t((i + 1) * n), -kInf);
+            std::fill(k.begin() + ptrdiff_t(shown * width), k.end(), std::nanf(""));
+            std::fill(v.begin() + ptrdiff_t(shown * width), v.end(), std::nanf(""));
+            for (size_t i = 0; i < m; ++i)
+                std::fill(mask.begin() + ptrdiff_t(i * n + shown), mask.begin() + ptrdiff_t((i + 1) * n),
+                          -kInf);
             g.n = n, g.o = o.data();
             g.mask = mask.data(), g.mask_row = n, g.mask_column = 1;
             attention_f32(g, 0, 1);
-            for (std::size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], short_o[i], 1e-6) << shown;
+            for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], short_o[i], 1e-6) << shown;
         }
     });
 }
@@ -155,8 +153,8 @@ TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
     for_each_target([] {
         expect_attention({.heads = 6, .kv_heads = 2, .m = 5, .n = 9}, 2);
         expect_attention({.heads = 3, .kv_heads = 1, .m = 1, .n = 90, .width = 64, .width_v = 64}, 2);
-        for (const std::size_t m : {1, 2})  // as with a cache
-            for (const std::size_t mask_rows : {std::size_t{1}, m})
+        for (const size_t m : {1, 2})  // as with a cache
+            for (const size_t mask_rows : {size_t{1}, m})
                 expect_attention({.heads = 12,
                                   .kv_heads = 2,
                                   .m = m,
@@ -176,20 +174,20 @@ TEST(AttentionF32, ReadsAsManyKeysAsAnyQueryNearbySees) {
         std::vector<float> q = random_floats(c.heads * c.m * c.width, 1), k = random_floats(c.n * c.width, 2),
                            v = random_floats(c.n * c.width_v, 3), mask(c.m * c.n, 0),
                            o(c.heads * c.m * c.width_v);
-        constexpr std::size_t kSeen[] = {130, 40, 199, 70, 1};
-        for (std::size_t i = 0; i < c.m; ++i)
-            std::fill(mask.begin() + std::ptrdiff_t(i * c.n + kSeen[i / 50]),
-                      mask.begin() + std::ptrdiff_t((i + 1) * c.n), -kInf);
+        constexpr size_t kSeen[] = {130, 40, 199, 70, 1};
+        for (size_t i = 0; i < c.m; ++i)
+            std::fill(mask.begin() + ptrdiff_t(i * c.n + kSeen[i / 50]),
+                      mask.begin() + ptrdiff_t((i + 1) * c.n), -kInf);
         AttentionArgs g;
         g.heads = c.heads, g.kv_heads = c.kv_heads, g.m = c.m, g.n = c.n;
         g.width = c.width, g.width_v = c.width_v, g.scale = 2;
-        g.q = {q.data(), 0, std::ptrdiff_t(c.m * c.width), std::ptrdiff_t(c.width)};
-        g.k = {k.data(), 0, 0, std::ptrdiff_t(c.width)}, g.v = {v.data(), 0, 0, std::ptrdiff_t(c.width_v)};
-        g.o = o.data(), g.o_head = std::ptrdiff_t(c.m * c.width_v), g.o_row = std::ptrdiff_t(c.width_v);
-        g.mask = mask.data(), g.mask_row = std::ptrdiff_t(c.n), g.mask_column = 1;
+        g.q = {q.data(), 0, ptrdiff_t(c.m * c.width), ptrdiff_t(c.width)};
+        g.k = {k.data(), 0, 0, ptrdiff_t(c.width)}, g.v = {v.data(), 0, 0, ptrdiff_t(c.width_v)};
+        g.o = o.data(), g.o_head = ptrdiff_t(c.m * c.width_v), g.o_row = ptrdiff_t(c.width_v);
+        g.mask = mask.data(), g.mask_row = ptrdiff_t(c.n), g.mask_column = 1;
         for (const int ith : {0, 1, 2}) attention_f32(g, ith, 3);
         const auto expected = by_hand(c, g);
-        for (std::size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], 5e-6) << i;
+        for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], 5e-6) << i;
     });
 }
 

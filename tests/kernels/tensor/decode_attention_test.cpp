@@ -19,7 +19,7 @@ using testing::for_each_target;
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 struct Shape {
-    std::size_t tokens, heads, kv_heads, keys, width, width_v;
+    size_t tokens, heads, kv_heads, keys, width, width_v;
 };
 
 template <class Element>
@@ -30,7 +30,7 @@ Element stored(float x) {
         return float_to_half(x);
 }
 float number(float x) { return x; }
-float number(std::uint16_t half) { return half_to_float(half); }
+float number(uint16_t half) { return half_to_float(half); }
 
 /// A cache as llama.cpp lays it out: keys of all heads in one row, here with a gap behind.
 template <class Element>
@@ -45,8 +45,8 @@ public:
     template <typename Sees>
     void hide(Sees sees) {
         mask.resize(shape_.tokens * shape_.keys);
-        for (std::size_t t = 0; t < shape_.tokens; ++t)
-            for (std::size_t j = 0; j < shape_.keys; ++j)
+        for (size_t t = 0; t < shape_.tokens; ++t)
+            for (size_t j = 0; j < shape_.keys; ++j)
                 mask[t * shape_.keys + j] =
                     stored<Element>(sees(t, j) ? 0.25f * static_cast<float>(j % 3) : kHidden);
     }
@@ -75,9 +75,9 @@ public:
     }
     std::vector<double> reference() const {
         std::vector<double> o;
-        const std::size_t group = shape_.heads / shape_.kv_heads;
-        for (std::size_t t = 0; t < shape_.tokens; ++t)
-            for (std::size_t h = 0; h < shape_.heads; ++h) add_reference(t, h, h / group, o);
+        const size_t group = shape_.heads / shape_.kv_heads;
+        for (size_t t = 0; t < shape_.tokens; ++t)
+            for (size_t h = 0; h < shape_.heads; ++h) add_reference(t, h, h / group, o);
         return o;
     }
 
@@ -85,36 +85,36 @@ public:
     std::vector<Element> k, v, mask;
     float softcap = 0;
 
-    std::size_t row() const { return shape_.kv_heads * shape_.width + 8; }
-    std::size_t row_v() const { return shape_.kv_heads * shape_.width_v + 8; }
+    size_t row() const { return shape_.kv_heads * shape_.width + 8; }
+    size_t row_v() const { return shape_.kv_heads * shape_.width_v + 8; }
 
 private:
-    static std::ptrdiff_t signed_of(std::size_t x) { return static_cast<std::ptrdiff_t>(x); }
-    std::vector<float> floats(std::size_t count, float size) {
+    static ptrdiff_t signed_of(size_t x) { return static_cast<ptrdiff_t>(x); }
+    std::vector<float> floats(size_t count, float size) {
         std::normal_distribution<float> normal(0, size);
         std::vector<float> x(count);
         for (float& value : x) value = normal(random_);
         return x;
     }
-    std::vector<Element> elements(std::size_t count) {
+    std::vector<Element> elements(size_t count) {
         std::vector<Element> x;
         for (const float value : floats(count, 2)) x.push_back(stored<Element>(value));
         return x;
     }
-    void add_reference(std::size_t t, std::size_t h, std::size_t kv, std::vector<double>& o) const {
+    void add_reference(size_t t, size_t h, size_t kv, std::vector<double>& o) const {
         std::vector<double> weights(shape_.keys, 0), sum(shape_.width_v, 0);
         double total = sinks.empty() ? 0 : std::exp(static_cast<double>(sinks[h]));
-        for (std::size_t j = 0; j < shape_.keys; ++j) {
+        for (size_t j = 0; j < shape_.keys; ++j) {
             const float m = mask.empty() ? 0 : number(mask[t * shape_.keys + j]);
             if (m == kHidden) continue;
             double s = 0;
-            for (std::size_t i = 0; i < shape_.width; ++i)
+            for (size_t i = 0; i < shape_.width; ++i)
                 s += static_cast<double>(q[(h * shape_.tokens + t) * shape_.width + i]) *
                      number(k[j * row() + kv * shape_.width + i]);
             s /= std::sqrt(static_cast<double>(shape_.width));
             if (softcap != 0) s = softcap * std::tanh(s / softcap);
             total += weights[j] = std::exp(s + m);
-            for (std::size_t i = 0; i < shape_.width_v; ++i)
+            for (size_t i = 0; i < shape_.width_v; ++i)
                 sum[i] += weights[j] * number(v[j * row_v() + kv * shape_.width_v + i]);
         }
         for (const double x : sum) o.push_back(total == 0 ? 0 : x / total);
@@ -130,7 +130,7 @@ void expect_right(const Cached<Element>& cached) {
     for (const int threads : {1, 2, 3, 16}) {
         const std::vector<float> o = cached.run(threads);
         ASSERT_EQ(o.size(), expected.size());
-        for (std::size_t i = 0; i < o.size(); ++i)
+        for (size_t i = 0; i < o.size(); ++i)
             ASSERT_NEAR(o[i], expected[i], 2e-5 * (1 + std::abs(expected[i])))
                 << i << ", " << threads << " threads";
     }
@@ -165,10 +165,9 @@ TYPED_TEST(CachedAttention, AgreesWithTheReference) {
 TYPED_TEST(CachedAttention, FollowsMasksOfCausalPromptsAndOfSequencesThatShareACache) {
     for (const Shape& shape : kShapes) {
         Cached<TypeParam> cached(shape, 2);
-        cached.hide([&](std::size_t t, std::size_t j) { return j + shape.tokens <= t + shape.keys; });
+        cached.hide([&](size_t t, size_t j) { return j + shape.tokens <= t + shape.keys; });
         where_it_runs<TypeParam>(shape, [&] { expect_right(cached); });
-        cached.hide(
-            [&](std::size_t t, std::size_t j) { return j / 40 % shape.tokens == t; });  // some see nothing
+        cached.hide([&](size_t t, size_t j) { return j / 40 % shape.tokens == t; });  // some see nothing
         where_it_runs<TypeParam>(shape, [&] { expect_right(cached); });
     }
 }
@@ -176,19 +175,19 @@ TYPED_TEST(CachedAttention, FollowsMasksOfCausalPromptsAndOfSequencesThatShareAC
 TYPED_TEST(CachedAttention, LetsNothingOfHiddenKeysThrough) {
     const Shape shape{4, 2, 1, 100, 32, 32};
     Cached<TypeParam> cached(shape, 3);
-    cached.hide([](std::size_t t, std::size_t j) { return j % 4 == t; });
+    cached.hide([](size_t t, size_t j) { return j % 4 == t; });
     const auto expected = cached.reference();
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         // What token 2 alone sees: first the value, then the key, too.
         for (const bool has_key : {false, true}) {
-            for (std::size_t i = 0; i < shape.width; ++i) {
+            for (size_t i = 0; i < shape.width; ++i) {
                 cached.v[50 * cached.row_v() + i] = stored<TypeParam>(bad);
                 if (has_key) cached.k[50 * cached.row() + i] = stored<TypeParam>(bad);
             }
             where_it_runs<TypeParam>(shape, [&] {
                 const std::vector<float> o = cached.run(1);
-                for (std::size_t i = 0; i < o.size(); ++i)
+                for (size_t i = 0; i < o.size(); ++i)
                     if (i / (shape.heads * shape.width_v) == 2)
                         EXPECT_TRUE(std::isnan(o[i]) || std::isinf(o[i])) << i;
                     else

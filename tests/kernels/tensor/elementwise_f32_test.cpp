@@ -54,15 +54,15 @@ double ulps(float actual, long double expected) {
 // Worst error over floats of every exponent and sign whose magnitude is at most `limit`.
 double worst_error(Unary op, float limit) {
     std::vector<float> x;
-    for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 100'003) {
-        const float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 100'003) {
+        const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
         if (std::abs(value) <= limit && !((op == Unary::log || op == Unary::sqrt) && value <= 0))
             x.push_back(value);
     }
     std::vector<float> y(x.size());
     unary_f32(op, x.data(), y.data(), x.size(), 0, 1);
     double worst = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
+    for (size_t i = 0; i < x.size(); ++i) {
         const long double expected = exact(op, x[i]);
         // Exponentials too small for a normal number become 0 within other functions.
         if (op != Unary::exp && std::abs(expected) < std::numeric_limits<float>::min() && y[i] == 0) continue;
@@ -183,15 +183,15 @@ TEST(ElementwiseF32, ScalesNegativeElementsOnlyInLeakyRelu) {
 
 TEST(ElementwiseF32, WritesExactlyItsShareForAnyLengthAndThreadCount) {
     for_each_target([] {
-        for (std::size_t n : {0, 1, 3, 15, 16, 17, 31, 33, 64, 100, 257}) {
+        for (size_t n : {0, 1, 3, 15, 16, 17, 31, 33, 64, 100, 257}) {
             for (int nth : testing::kThreadCounts) {
                 std::vector<float> values(n);
-                for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i) - 20;
+                for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i) - 20;
                 for (const auto side : {Guarded::Side::front, Guarded::Side::back}) {
                     Guarded x(values, side), y(std::vector<float>(n, -7), side);
                     for (int ith = 0; ith < nth; ++ith)
                         unary_f32(Unary::relu, x.data(), y.data(), n, ith, nth);
-                    for (std::size_t i = 0; i < n; ++i)
+                    for (size_t i = 0; i < n; ++i)
                         ASSERT_EQ(y.data()[i], std::max(values[i], 0.0f))
                             << n << " floats, " << nth << " threads";
                 }
@@ -211,7 +211,7 @@ TEST(ElementwiseF32, WorksInPlace) {
 TEST(ElementwiseF32, GatesEveryLengthInPlaceAndAside) {
     for_each_target([] {
         for (const Unary op : {Unary::silu, Unary::gelu_erf, Unary::sigmoid, Unary::relu})
-            for (const std::size_t n : {1, 3, 16, 17, 50, 333})
+            for (const size_t n : {1, 3, 16, 17, 50, 333})
                 for (const int nth : {1, 3}) {
                     const std::vector<float> x = testing::random_floats(n, 2);
                     Guarded gate(testing::random_floats(n, 1), Guarded::Side::back),
@@ -220,22 +220,22 @@ TEST(ElementwiseF32, GatesEveryLengthInPlaceAndAside) {
                     unary_f32(op, gate.data(), activated.data(), n, 0, 1);
                     for (int ith = 0; ith < nth; ++ith)
                         gated_f32(op, gate.data(), y.data(), y.data(), n, ith, nth);
-                    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(y.data()[i], activated[i] * x[i]) << i;
+                    for (size_t i = 0; i < n; ++i) ASSERT_EQ(y.data()[i], activated[i] * x[i]) << i;
                 }
     });
 }
 
 TEST(ElementwiseF32, RotatesHalvesAndPairsOfRows) {
     for_each_target([] {
-        for (const std::size_t n : {2, 6, 16, 50, 64, 128})
+        for (const size_t n : {2, 6, 16, 50, 64, 128})
             for (const bool interleaved : {false, true}) {
                 const auto x = testing::random_floats(n, 1), cos = testing::random_floats(n, 2),
                            sin = testing::random_floats(n, 3);
                 std::vector<float> y(n + 1, 7.0f);
                 rotate_row_f32(x.data(), cos.data(), sin.data(), y.data(), n, interleaved);
-                for (std::size_t i = 0; i < n; ++i) {
+                for (size_t i = 0; i < n; ++i) {
                     const bool first = interleaved ? i % 2 == 0 : i < n / 2;
-                    const std::size_t step = interleaved ? 1 : n / 2;
+                    const size_t step = interleaved ? 1 : n / 2;
                     const double other = first ? -double(x[i + step]) : double(x[i - step]);
                     ASSERT_NEAR(y[i], double(x[i]) * cos[i] + other * sin[i], 2e-7) << n << " " << i;
                 }

@@ -27,17 +27,16 @@ struct ByHand {
     const LstmArgs& g;
     std::vector<double> hidden, cell;
 
-    void step(std::size_t direction, std::size_t t, std::size_t row) {
-        const auto gate = [&](std::size_t place, std::size_t j) {
-            const std::size_t r = direction * 4 * g.hidden + place * g.hidden + j;
-            const std::size_t rows = g.directions * 4 * g.hidden;
+    void step(size_t direction, size_t t, size_t row) {
+        const auto gate = [&](size_t place, size_t j) {
+            const size_t r = direction * 4 * g.hidden + place * g.hidden + j;
+            const size_t rows = g.directions * 4 * g.hidden;
             double sum = g.gate_input[(t * g.batch + row) * rows + r];
-            for (std::size_t i = 0; i < g.hidden; ++i)
-                sum += g.recurrent_weight[r * g.hidden + i] * hidden[i];
+            for (size_t i = 0; i < g.hidden; ++i) sum += g.recurrent_weight[r * g.hidden + i] * hidden[i];
             return sum;
         };
         std::vector<double> next(g.hidden);
-        for (std::size_t j = 0; j < g.hidden; ++j) {
+        for (size_t j = 0; j < g.hidden; ++j) {
             cell[j] =
                 sigmoid(gate(g.forget, j)) * cell[j] + sigmoid(gate(0, j)) * std::tanh(gate(g.candidate, j));
             next[j] = sigmoid(gate(g.output, j)) * std::tanh(cell[j]);
@@ -46,16 +45,15 @@ struct ByHand {
     }
 };
 
-void expect_lstm(std::size_t kHidden, std::size_t batch, std::size_t directions, bool backward, unsigned turn,
-                 int nth) {
+void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward, unsigned turn, int nth) {
     const bool given = turn % 2, is_packed = turn / 2 % 2, is_ifgo = turn / 4 % 2;
-    constexpr std::size_t steps = 6;
+    constexpr size_t steps = 6;
     SCOPED_TRACE(::testing::Message()
                  << kHidden << " values, " << batch << " rows, " << directions << " directions, backward "
                  << backward << ", states " << given << ", packed " << is_packed << ", ifgo " << is_ifgo
                  << ", threads " << nth);
     const auto side = turn % 3 ? Guarded::Side::back : Guarded::Side::front;
-    const std::size_t slots = directions * batch;
+    const size_t slots = directions * batch;
     Guarded gate_input(random_floats(steps * slots * 4 * kHidden, 1), side);
     Guarded recurrent(random_floats(directions * 4 * kHidden * kHidden, 3, -0.3f, 0.3f), side);
     Guarded hidden(random_floats(slots * kHidden, 6), side), cell(random_floats(slots * kHidden, 7), side);
@@ -78,18 +76,18 @@ void expect_lstm(std::size_t kHidden, std::size_t batch, std::size_t directions,
     if (is_packed) g.packed_recurrent = packed.get();
     for (int ith = 0; ith < nth; ++ith) lstm_f32(g, ith, nth);
 
-    for (std::size_t slot = 0; slot < slots; ++slot) {
-        const std::size_t direction = slot / batch;
+    for (size_t slot = 0; slot < slots; ++slot) {
+        const size_t direction = slot / batch;
         ByHand row{g, std::vector<double>(kHidden), std::vector<double>(kHidden)};
-        for (std::size_t j = 0; given && j < kHidden; ++j)
+        for (size_t j = 0; given && j < kHidden; ++j)
             row.hidden[j] = hidden.data()[slot * kHidden + j], row.cell[j] = cell.data()[slot * kHidden + j];
-        for (std::size_t i = 0; i < steps; ++i) {
-            const std::size_t t = direction == 1 || backward ? steps - 1 - i : i;
+        for (size_t i = 0; i < steps; ++i) {
+            const size_t t = direction == 1 || backward ? steps - 1 - i : i;
             row.step(direction, t, slot % batch);
-            for (std::size_t j = 0; j < kHidden; ++j)
+            for (size_t j = 0; j < kHidden; ++j)
                 ASSERT_NEAR(sequence.data()[(t * slots + slot) * kHidden + j], row.hidden[j], 1e-5);
         }
-        for (std::size_t j = 0; j < kHidden; ++j) {
+        for (size_t j = 0; j < kHidden; ++j) {
             ASSERT_NEAR(last_hidden.data()[slot * kHidden + j], row.hidden[j], 1e-5);
             ASSERT_NEAR(last_cell.data()[slot * kHidden + j], row.cell[j], 1e-5);
         }
@@ -99,8 +97,8 @@ void expect_lstm(std::size_t kHidden, std::size_t batch, std::size_t directions,
 TEST(LstmF32, MatchesDoublePrecisionInEachDirection) {
     for_each_target([] {
         unsigned turn = 0;
-        for (const std::size_t hidden : {1, 16, 19, 70})
-            for (const std::size_t batch : {1, 2, 5})
+        for (const size_t hidden : {1, 16, 19, 70})
+            for (const size_t batch : {1, 2, 5})
                 for (const int nth : {1, 2, 3, 7}) {
                     expect_lstm(hidden, batch, 1, false, turn++, nth);
                     expect_lstm(hidden, batch, 1, true, turn++, nth);
@@ -111,7 +109,7 @@ TEST(LstmF32, MatchesDoublePrecisionInEachDirection) {
 
 TEST(LstmF32, KeepsNaNInTheRowThatMeetsItAndInfinityWhereGatesAreShut) {
     for_each_target([] {
-        constexpr std::size_t kHidden = 20, kBatch = 3;
+        constexpr size_t kHidden = 20, kBatch = 3;
         std::vector<float> input(2 * kBatch * 4 * kHidden, 0.25f), cell(kBatch * kHidden, 0.5f),
             recurrent(4 * kHidden * kHidden, 0.01f), h(kBatch * kHidden), c(kBatch * kHidden);
         input[4 * kHidden + 2 * kHidden + 3] = NAN;                  // row 1, the gate that forgets
@@ -121,7 +119,7 @@ TEST(LstmF32, KeepsNaNInTheRowThatMeetsItAndInfinityWhereGatesAreShut) {
         g.recurrent_weight = recurrent.data(), g.cell_state = cell.data();
         g.last_hidden = h.data(), g.last_cell = c.data();
         lstm_f32(g, 0, 1);
-        for (std::size_t j = 0; j < kHidden; ++j) {
+        for (size_t j = 0; j < kHidden; ++j) {
             EXPECT_TRUE(std::isfinite(h[j]) && std::isfinite(c[j])) << j;
             EXPECT_TRUE(std::isnan(h[kHidden + j]) && std::isnan(c[kHidden + j])) << j;  // by the product
             EXPECT_TRUE(std::isfinite(h[2 * kHidden + j])) << j;

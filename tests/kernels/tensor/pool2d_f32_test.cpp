@@ -17,42 +17,34 @@ using testing::for_each_target;
 using testing::Guarded;
 using testing::random_floats;
 
-std::size_t out_extent(std::size_t in, std::ptrdiff_t pads, std::size_t window, std::size_t stride,
-                       std::size_t dilation) {
-    return (static_cast<std::size_t>(static_cast<std::ptrdiff_t>(in) + pads) -
-            ((window - 1) * dilation + 1)) /
-               stride +
+size_t out_extent(size_t in, ptrdiff_t pads, size_t window, size_t stride, size_t dilation) {
+    return (static_cast<size_t>(static_cast<ptrdiff_t>(in) + pads) - ((window - 1) * dilation + 1)) / stride +
            1;
 }
 
 // Output extents from the others; `pads` of both ends together.
-Pool2dArgs sized(Pool2dArgs g, std::ptrdiff_t pads) {
+Pool2dArgs sized(Pool2dArgs g, ptrdiff_t pads) {
     g.out_h = out_extent(g.in_h, pads, g.window_h, g.stride_h, g.dilation_h);
     g.out_w = out_extent(g.in_w, pads, g.window_w, g.stride_w, g.dilation_w);
     return g;
 }
 
-std::size_t position(const Pool2dArgs& g, std::size_t image, std::size_t channel, std::size_t y,
-                     std::size_t x, std::size_t h, std::size_t w) {
+size_t position(const Pool2dArgs& g, size_t image, size_t channel, size_t y, size_t x, size_t h, size_t w) {
     return g.channels_last ? ((image * h + y) * w + x) * g.channels + channel
                            : ((image * g.channels + channel) * h + y) * w + x;
 }
 
-double exact(const Pool2dArgs& g, const float* input, std::size_t image, std::size_t channel, std::size_t oy,
-             std::size_t ox) {
+double exact(const Pool2dArgs& g, const float* input, size_t image, size_t channel, size_t oy, size_t ox) {
     double sum = 0, largest = -INFINITY;
-    std::size_t count = 0;
-    for (std::size_t ky = 0; ky < g.window_h; ++ky)
-        for (std::size_t kx = 0; kx < g.window_w; ++kx) {
-            const std::ptrdiff_t y =
-                static_cast<std::ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
-            const std::ptrdiff_t x =
-                static_cast<std::ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
-            if (y < 0 || x < 0 || y >= static_cast<std::ptrdiff_t>(g.in_h) ||
-                x >= static_cast<std::ptrdiff_t>(g.in_w))
+    size_t count = 0;
+    for (size_t ky = 0; ky < g.window_h; ++ky)
+        for (size_t kx = 0; kx < g.window_w; ++kx) {
+            const ptrdiff_t y = static_cast<ptrdiff_t>(oy * g.stride_h + ky * g.dilation_h) - g.pad_top;
+            const ptrdiff_t x = static_cast<ptrdiff_t>(ox * g.stride_w + kx * g.dilation_w) - g.pad_left;
+            if (y < 0 || x < 0 || y >= static_cast<ptrdiff_t>(g.in_h) || x >= static_cast<ptrdiff_t>(g.in_w))
                 continue;
-            const double value = input[position(g, image, channel, static_cast<std::size_t>(y),
-                                                static_cast<std::size_t>(x), g.in_h, g.in_w)];
+            const double value = input[position(g, image, channel, static_cast<size_t>(y),
+                                                static_cast<size_t>(x), g.in_h, g.in_w)];
             sum += value;
             largest = std::isnan(value) || std::isnan(largest) ? NAN : std::max(largest, value);
             ++count;
@@ -68,16 +60,16 @@ void expect_pool(Pool2dArgs g, int nth, bool with_nan = false) {
     ASSERT_TRUE(pool2d_f32_applies(g));
     std::vector<float> values = random_floats(g.batch * g.channels * g.in_h * g.in_w, 1);
     if (with_nan)
-        for (std::size_t i = 0; i < values.size(); i += 11) values[i] = i % 2 ? NAN : -INFINITY;
+        for (size_t i = 0; i < values.size(); i += 11) values[i] = i % 2 ? NAN : -INFINITY;
     const auto side = nth % 2 ? Guarded::Side::front : Guarded::Side::back;
     Guarded x(values, side);
     Guarded y(std::vector<float>(g.batch * g.channels * g.out_h * g.out_w, 77), side);
     g.x = x.data(), g.y = y.data();
     for (int ith = 0; ith < nth; ++ith) pool2d_f32(g, ith, nth);
-    for (std::size_t image = 0; image < g.batch; ++image)
-        for (std::size_t channel = 0; channel < g.channels; ++channel)
-            for (std::size_t oy = 0; oy < g.out_h; ++oy)
-                for (std::size_t ox = 0; ox < g.out_w; ++ox) {
+    for (size_t image = 0; image < g.batch; ++image)
+        for (size_t channel = 0; channel < g.channels; ++channel)
+            for (size_t oy = 0; oy < g.out_h; ++oy)
+                for (size_t ox = 0; ox < g.out_w; ++ox) {
                     const double expected = exact(g, values.data(), image, channel, oy, ox);
                     const float actual = g.y[position(g, image, channel, oy, ox, g.out_h, g.out_w)];
                     if (std::isfinite(expected))
@@ -91,11 +83,11 @@ void expect_pool(Pool2dArgs g, int nth, bool with_nan = false) {
 
 TEST(Pool2dF32, MatchesDoubleReferenceOverWindowsStridesAndPads) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t window : {2, 3})
-            for (std::size_t stride : {1, 2})
-                for (std::ptrdiff_t pad : {0, 1})
-                    for (std::size_t width : {3, 7, 16, 33, 70})
+        size_t turn = 0;
+        for (size_t window : {2, 3})
+            for (size_t stride : {1, 2})
+                for (ptrdiff_t pad : {0, 1})
+                    for (size_t width : {3, 7, 16, 33, 70})
                         for (const bool is_max : {false, true}) {
                             const Pool2dArgs g = sized({.is_max = is_max,
                                                         .batch = 2,
@@ -136,8 +128,8 @@ TEST(Pool2dF32, KeepsLastWindowsThatStickOut) {
 
 TEST(Pool2dF32, PoolsWholeImages) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t size : {1, 3, 4, 7, 13})
+        size_t turn = 0;
+        for (size_t size : {1, 3, 4, 7, 13})
             for (const bool is_max : {false, true}) {
                 expect_pool(sized({.is_max = is_max,
                                    .batch = 2,
@@ -155,10 +147,10 @@ TEST(Pool2dF32, PoolsWholeImages) {
 
 TEST(Pool2dF32, PoolsChannelsLastOverAnyWindow) {
     for_each_target([] {
-        std::size_t turn = 0;
-        for (std::size_t channels : {1, 5, 16, 37})
-            for (std::size_t window : {1, 3, 4})
-                for (std::size_t dilation : {1, 2})
+        size_t turn = 0;
+        for (size_t channels : {1, 5, 16, 37})
+            for (size_t window : {1, 3, 4})
+                for (size_t dilation : {1, 2})
                     for (const bool is_max : {false, true}) {
                         expect_pool(sized({.is_max = is_max,
                                            .channels_last = true,

@@ -36,7 +36,7 @@ double expected(Reduction op, const std::vector<float>& x) {
 TEST(ReduceF32, TotalsRunsOfAnyLength) {
     for_each_target([] {
         for (const Reduction op : kAll)
-            for (const std::size_t n : {0, 1, 3, 7, 8, 31, 32, 33, 64, 100, 1027}) {
+            for (const size_t n : {0, 1, 3, 7, 8, 31, 32, 33, 64, 100, 1027}) {
                 const std::vector<float> x = random_floats(n, static_cast<unsigned>(n), -3, 2);
                 for (const auto side : {Guarded::Side::front, Guarded::Side::back}) {
                     Guarded guarded(x, side);
@@ -53,18 +53,18 @@ TEST(ReduceF32, TotalsRunsOfAnyLength) {
 TEST(ReduceF32, TakesRowsIntoTheTotalsOfTheirColumns) {
     for_each_target([] {
         for (const Reduction op : kAll)
-            for (const std::size_t n : {1, 5, 8, 17, 64})
-                for (const std::size_t rows : {0, 1, 3, 8, 21}) {
-                    const std::size_t stride = n + 2;
+            for (const size_t n : {1, 5, 8, 17, 64})
+                for (const size_t rows : {0, 1, 3, 8, 21}) {
+                    const size_t stride = n + 2;
                     std::vector<float> x = random_floats(rows * stride, static_cast<unsigned>(n), -3, 2);
                     if (rows) x.resize(x.size() - 2);
                     std::vector<double> totals(n + 1, first_total(op));
                     Guarded guarded(x, n % 2 ? Guarded::Side::front : Guarded::Side::back);
-                    reduce_rows_f32(op, guarded.data(), static_cast<std::ptrdiff_t>(stride), rows, n,
+                    reduce_rows_f32(op, guarded.data(), static_cast<ptrdiff_t>(stride), rows, n,
                                     totals.data());
-                    for (std::size_t j = 0; j < n; ++j) {
+                    for (size_t j = 0; j < n; ++j) {
                         std::vector<float> column;
-                        for (std::size_t r = 0; r < rows; ++r) column.push_back(x[r * stride + j]);
+                        for (size_t r = 0; r < rows; ++r) column.push_back(x[r * stride + j]);
                         if (rows == 0)
                             EXPECT_EQ(totals[j], first_total(op));
                         else
@@ -77,7 +77,7 @@ TEST(ReduceF32, TakesRowsIntoTheTotalsOfTheirColumns) {
 
 TEST(ReduceF32, SumsSquaredDeviationsOfRunsOfAnyLength) {
     for_each_target([] {
-        for (const std::size_t n : {0, 1, 3, 8, 31, 33, 1027}) {
+        for (const size_t n : {0, 1, 3, 8, 31, 33, 1027}) {
             const std::vector<float> x = random_floats(n, static_cast<unsigned>(n), 999, 1001);
             double sum = 0;
             for (const float v : x) sum += (v - 1000.25) * (v - 1000.25);
@@ -91,19 +91,19 @@ TEST(ReduceF32, SumsSquaredDeviationsOfRunsOfAnyLength) {
 
 TEST(ReduceF32, SumsSquaredDeviationsOfColumns) {
     for_each_target([] {
-        for (const std::size_t n : {1, 7, 8, 37})
-            for (const std::size_t rows : {0, 1, 9}) {
-                const std::size_t stride = n + 3;
+        for (const size_t n : {1, 7, 8, 37})
+            for (const size_t rows : {0, 1, 9}) {
+                const size_t stride = n + 3;
                 const std::vector<float> x = random_floats(rows * stride, 3, 999, 1001);
                 std::vector<double> means(n), totals(n, 0.5), sums(n, 0.5);
-                for (std::size_t j = 0; j < n; ++j) means[j] = 1000 + 0.01 * static_cast<double>(j);
-                for (std::size_t i = 0; i < rows * n; ++i) {
+                for (size_t j = 0; j < n; ++j) means[j] = 1000 + 0.01 * static_cast<double>(j);
+                for (size_t i = 0; i < rows * n; ++i) {
                     const double deviation = x[i / n * stride + i % n] - means[i % n];
                     sums[i % n] += deviation * deviation;
                 }
-                squared_deviations_of_rows_f32(x.data(), static_cast<std::ptrdiff_t>(stride), rows, n,
+                squared_deviations_of_rows_f32(x.data(), static_cast<ptrdiff_t>(stride), rows, n,
                                                means.data(), totals.data());
-                for (std::size_t j = 0; j < n; ++j) EXPECT_NEAR(totals[j], sums[j], 1e-12 * sums[j]) << j;
+                for (size_t j = 0; j < n; ++j) EXPECT_NEAR(totals[j], sums[j], 1e-12 * sums[j]) << j;
             }
     });
 }
@@ -111,17 +111,17 @@ TEST(ReduceF32, SumsSquaredDeviationsOfColumns) {
 TEST(ReduceF32, IsNanIfAnyElementIsWhereverItStands) {
     for_each_target([] {
         for (const Reduction op : kAll)
-            for (const std::size_t n : {1, 40, 70})
-                for (std::size_t at = 0; at < n; ++at) {
+            for (const size_t n : {1, 40, 70})
+                for (size_t at = 0; at < n; ++at) {
                     std::vector<float> x = random_floats(n, 1);
                     x[at] = kNan;
                     EXPECT_TRUE(std::isnan(reduce_run_f32(op, x.data(), n))) << at << " of " << n;
                     std::vector<double> totals(n, first_total(op));
                     const std::vector<float> numbers = random_floats(9 * n, 2);
-                    reduce_rows_f32(op, numbers.data(), static_cast<std::ptrdiff_t>(n), 1, n, totals.data());
-                    reduce_rows_f32(op, x.data(), static_cast<std::ptrdiff_t>(n), 1, n, totals.data());
-                    reduce_rows_f32(op, numbers.data(), static_cast<std::ptrdiff_t>(n), 9, n, totals.data());
-                    for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(std::isnan(totals[j]), j == at);
+                    reduce_rows_f32(op, numbers.data(), static_cast<ptrdiff_t>(n), 1, n, totals.data());
+                    reduce_rows_f32(op, x.data(), static_cast<ptrdiff_t>(n), 1, n, totals.data());
+                    reduce_rows_f32(op, numbers.data(), static_cast<ptrdiff_t>(n), 9, n, totals.data());
+                    for (size_t j = 0; j < n; ++j) EXPECT_EQ(std::isnan(totals[j]), j == at);
                 }
     });
 }
