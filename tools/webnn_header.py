@@ -56,7 +56,7 @@ OPTIONS_TAIL = """
 }  // namespace headrace::webnn
 """
 ADDING = """
-namespace detail {
+namespace adding {
 
 inline void add_number(Options& options, const char* name, const std::optional<MLNumber>& number) {
     if (number) std::visit([&](auto value) { options.emplace_back(name, value); }, *number);
@@ -78,7 +78,7 @@ void add_names(Options& options, const char* name, const std::optional<std::vect
     options.emplace_back(name, names);
 }
 
-}  // namespace detail
+}  // namespace adding
 """
 
 
@@ -149,7 +149,7 @@ def options_text(signature):
         lines.append(f"    std::optional<{kind}> {name} = {{}};")
     lines += ["", "    operator Options() const {", "        Options options;"]
     lines += [
-        f'        detail::{adder_of(kind)}(options, "{parameter.target}", {name});'
+        f'        adding::{adder_of(kind)}(options, "{parameter.target}", {name});'
         for name, kind, parameter in options
     ]
     return "\n".join([*lines, "        return options;", "    }", "};", ""])

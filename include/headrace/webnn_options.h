@@ -76,7 +76,7 @@ inline const char* name_of(MLRoundingType value) {
     return kNames[static_cast<int>(value)];
 }
 
-namespace detail {
+namespace adding {
 
 inline void add_number(Options& options, const char* name, const std::optional<MLNumber>& number) {
     if (number) std::visit([&](auto value) { options.emplace_back(name, value); }, *number);
@@ -98,7 +98,7 @@ void add_names(Options& options, const char* name, const std::optional<std::vect
     options.emplace_back(name, names);
 }
 
-}  // namespace detail
+}  // namespace adding
 
 /// Of MLGraphBuilder::argMax.
 struct MLArgMaxOptions {
@@ -109,8 +109,8 @@ struct MLArgMaxOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "keep_dimensions", keepDimensions);
-        detail::add_value(options, "output_data_type", outputDataType);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "output_data_type", outputDataType);
         return options;
     }
 };
@@ -124,8 +124,8 @@ struct MLArgMinOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "keep_dimensions", keepDimensions);
-        detail::add_value(options, "output_data_type", outputDataType);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "output_data_type", outputDataType);
         return options;
     }
 };
@@ -149,13 +149,13 @@ struct MLAveragePool2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "window_dimensions", windowDimensions);
-        detail::add_value(options, "strides", strides);
-        detail::add_value(options, "dilations", dilations);
-        detail::add_value(options, "padding", padding);
-        detail::add_name(options, "layout", layout);
-        detail::add_name(options, "output_shape_rounding", outputShapeRounding);
-        detail::add_value(options, "output_sizes", outputSizes);
+        adding::add_value(options, "window_dimensions", windowDimensions);
+        adding::add_value(options, "strides", strides);
+        adding::add_value(options, "dilations", dilations);
+        adding::add_value(options, "padding", padding);
+        adding::add_name(options, "layout", layout);
+        adding::add_name(options, "output_shape_rounding", outputShapeRounding);
+        adding::add_value(options, "output_sizes", outputSizes);
         return options;
     }
 };
@@ -169,8 +169,8 @@ struct MLBatchNormalizationOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "epsilon", epsilon);
-        detail::add_value(options, "axis", axis);
+        adding::add_value(options, "epsilon", epsilon);
+        adding::add_value(options, "axis", axis);
         return options;
     }
 };
@@ -184,8 +184,8 @@ struct MLClampOptions {
 
     operator Options() const {
         Options options;
-        detail::add_number(options, "min_value", minValue);
-        detail::add_number(options, "max_value", maxValue);
+        adding::add_number(options, "min_value", minValue);
+        adding::add_number(options, "max_value", maxValue);
         return options;
     }
 };
@@ -207,12 +207,12 @@ struct MLConv2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "strides", strides);
-        detail::add_value(options, "dilations", dilations);
-        detail::add_value(options, "padding", padding);
-        detail::add_value(options, "groups", groups);
-        detail::add_name(options, "input_layout", inputLayout);
-        detail::add_name(options, "filter_layout", filterLayout);
+        adding::add_value(options, "strides", strides);
+        adding::add_value(options, "dilations", dilations);
+        adding::add_value(options, "padding", padding);
+        adding::add_value(options, "groups", groups);
+        adding::add_name(options, "input_layout", inputLayout);
+        adding::add_name(options, "filter_layout", filterLayout);
         return options;
     }
 };
@@ -238,14 +238,14 @@ struct MLConvTranspose2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "strides", strides);
-        detail::add_value(options, "dilations", dilations);
-        detail::add_value(options, "padding", padding);
-        detail::add_value(options, "output_padding", outputPadding);
-        detail::add_value(options, "output_sizes", outputSizes);
-        detail::add_value(options, "groups", groups);
-        detail::add_name(options, "input_layout", inputLayout);
-        detail::add_name(options, "filter_layout", filterLayout);
+        adding::add_value(options, "strides", strides);
+        adding::add_value(options, "dilations", dilations);
+        adding::add_value(options, "padding", padding);
+        adding::add_value(options, "output_padding", outputPadding);
+        adding::add_value(options, "output_sizes", outputSizes);
+        adding::add_value(options, "groups", groups);
+        adding::add_name(options, "input_layout", inputLayout);
+        adding::add_name(options, "filter_layout", filterLayout);
         return options;
     }
 };
@@ -259,8 +259,8 @@ struct MLCumulativeSumOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "exclusive", exclusive);
-        detail::add_value(options, "reversed", reversed);
+        adding::add_value(options, "exclusive", exclusive);
+        adding::add_value(options, "reversed", reversed);
         return options;
     }
 };
@@ -272,7 +272,7 @@ struct MLEluOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
+        adding::add_value(options, "alpha", alpha);
         return options;
     }
 };
@@ -284,7 +284,7 @@ struct MLGatherOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axis", axis);
+        adding::add_value(options, "axis", axis);
         return options;
     }
 };
@@ -296,7 +296,7 @@ struct MLGatherElementsOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axis", axis);
+        adding::add_value(options, "axis", axis);
         return options;
     }
 };
@@ -314,10 +314,10 @@ struct MLGemmOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
-        detail::add_value(options, "beta", beta);
-        detail::add_value(options, "a_transpose", aTranspose);
-        detail::add_value(options, "b_transpose", bTranspose);
+        adding::add_value(options, "alpha", alpha);
+        adding::add_value(options, "beta", beta);
+        adding::add_value(options, "a_transpose", aTranspose);
+        adding::add_value(options, "b_transpose", bTranspose);
         return options;
     }
 };
@@ -337,11 +337,11 @@ struct MLGruOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "reset_after", resetAfter);
-        detail::add_value(options, "return_sequence", returnSequence);
-        detail::add_name(options, "direction", direction);
-        detail::add_name(options, "layout", layout);
-        detail::add_names(options, "activations", activations);
+        adding::add_value(options, "reset_after", resetAfter);
+        adding::add_value(options, "return_sequence", returnSequence);
+        adding::add_name(options, "direction", direction);
+        adding::add_name(options, "layout", layout);
+        adding::add_names(options, "activations", activations);
         return options;
     }
 };
@@ -357,9 +357,9 @@ struct MLGruCellOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "reset_after", resetAfter);
-        detail::add_name(options, "layout", layout);
-        detail::add_names(options, "activations", activations);
+        adding::add_value(options, "reset_after", resetAfter);
+        adding::add_name(options, "layout", layout);
+        adding::add_names(options, "activations", activations);
         return options;
     }
 };
@@ -373,8 +373,8 @@ struct MLHardSigmoidOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
-        detail::add_value(options, "beta", beta);
+        adding::add_value(options, "alpha", alpha);
+        adding::add_value(options, "beta", beta);
         return options;
     }
 };
@@ -388,8 +388,8 @@ struct MLHardSwishOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
-        detail::add_value(options, "beta", beta);
+        adding::add_value(options, "alpha", alpha);
+        adding::add_value(options, "beta", beta);
         return options;
     }
 };
@@ -403,8 +403,8 @@ struct MLInstanceNormalizationOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "epsilon", epsilon);
-        detail::add_name(options, "layout", layout);
+        adding::add_value(options, "epsilon", epsilon);
+        adding::add_name(options, "layout", layout);
         return options;
     }
 };
@@ -428,13 +428,13 @@ struct MLL2Pool2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "window_dimensions", windowDimensions);
-        detail::add_value(options, "strides", strides);
-        detail::add_value(options, "dilations", dilations);
-        detail::add_value(options, "padding", padding);
-        detail::add_name(options, "layout", layout);
-        detail::add_name(options, "output_shape_rounding", outputShapeRounding);
-        detail::add_value(options, "output_sizes", outputSizes);
+        adding::add_value(options, "window_dimensions", windowDimensions);
+        adding::add_value(options, "strides", strides);
+        adding::add_value(options, "dilations", dilations);
+        adding::add_value(options, "padding", padding);
+        adding::add_name(options, "layout", layout);
+        adding::add_name(options, "output_shape_rounding", outputShapeRounding);
+        adding::add_value(options, "output_sizes", outputSizes);
         return options;
     }
 };
@@ -448,8 +448,8 @@ struct MLLayerNormalizationOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "epsilon", epsilon);
-        detail::add_value(options, "axes", axes);
+        adding::add_value(options, "epsilon", epsilon);
+        adding::add_value(options, "axes", axes);
         return options;
     }
 };
@@ -461,7 +461,7 @@ struct MLLeakyReluOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
+        adding::add_value(options, "alpha", alpha);
         return options;
     }
 };
@@ -475,8 +475,8 @@ struct MLLinearOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "alpha", alpha);
-        detail::add_value(options, "beta", beta);
+        adding::add_value(options, "alpha", alpha);
+        adding::add_value(options, "beta", beta);
         return options;
     }
 };
@@ -494,10 +494,10 @@ struct MLLstmOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "return_sequence", returnSequence);
-        detail::add_name(options, "direction", direction);
-        detail::add_name(options, "layout", layout);
-        detail::add_names(options, "activations", activations);
+        adding::add_value(options, "return_sequence", returnSequence);
+        adding::add_name(options, "direction", direction);
+        adding::add_name(options, "layout", layout);
+        adding::add_names(options, "activations", activations);
         return options;
     }
 };
@@ -511,8 +511,8 @@ struct MLLstmCellOptions {
 
     operator Options() const {
         Options options;
-        detail::add_name(options, "layout", layout);
-        detail::add_names(options, "activations", activations);
+        adding::add_name(options, "layout", layout);
+        adding::add_names(options, "activations", activations);
         return options;
     }
 };
@@ -536,13 +536,13 @@ struct MLMaxPool2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "window_dimensions", windowDimensions);
-        detail::add_value(options, "strides", strides);
-        detail::add_value(options, "dilations", dilations);
-        detail::add_value(options, "padding", padding);
-        detail::add_name(options, "layout", layout);
-        detail::add_name(options, "output_shape_rounding", outputShapeRounding);
-        detail::add_value(options, "output_sizes", outputSizes);
+        adding::add_value(options, "window_dimensions", windowDimensions);
+        adding::add_value(options, "strides", strides);
+        adding::add_value(options, "dilations", dilations);
+        adding::add_value(options, "padding", padding);
+        adding::add_name(options, "layout", layout);
+        adding::add_name(options, "output_shape_rounding", outputShapeRounding);
+        adding::add_value(options, "output_sizes", outputSizes);
         return options;
     }
 };
@@ -556,8 +556,8 @@ struct MLPadOptions {
 
     operator Options() const {
         Options options;
-        detail::add_name(options, "mode", mode);
-        detail::add_number(options, "value", value);
+        adding::add_name(options, "mode", mode);
+        adding::add_number(options, "value", value);
         return options;
     }
 };
@@ -571,8 +571,8 @@ struct MLReduceL1Options {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -586,8 +586,8 @@ struct MLReduceL2Options {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -601,8 +601,8 @@ struct MLReduceLogSumOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -616,8 +616,8 @@ struct MLReduceLogSumExpOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -631,8 +631,8 @@ struct MLReduceMaxOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -646,8 +646,8 @@ struct MLReduceMeanOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -661,8 +661,8 @@ struct MLReduceMinOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -676,8 +676,8 @@ struct MLReduceProductOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -691,8 +691,8 @@ struct MLReduceSumOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -706,8 +706,8 @@ struct MLReduceSumSquareOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
-        detail::add_value(options, "keep_dimensions", keepDimensions);
+        adding::add_value(options, "axes", axes);
+        adding::add_value(options, "keep_dimensions", keepDimensions);
         return options;
     }
 };
@@ -725,10 +725,10 @@ struct MLResample2dOptions {
 
     operator Options() const {
         Options options;
-        detail::add_name(options, "mode", mode);
-        detail::add_value(options, "scales", scales);
-        detail::add_value(options, "sizes", sizes);
-        detail::add_value(options, "axes", axes);
+        adding::add_name(options, "mode", mode);
+        adding::add_value(options, "scales", scales);
+        adding::add_value(options, "sizes", sizes);
+        adding::add_value(options, "axes", axes);
         return options;
     }
 };
@@ -740,7 +740,7 @@ struct MLReverseOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axes", axes);
+        adding::add_value(options, "axes", axes);
         return options;
     }
 };
@@ -752,7 +752,7 @@ struct MLScatterElementsOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axis", axis);
+        adding::add_value(options, "axis", axis);
         return options;
     }
 };
@@ -764,7 +764,7 @@ struct MLSliceOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "strides", strides);
+        adding::add_value(options, "strides", strides);
         return options;
     }
 };
@@ -776,7 +776,7 @@ struct MLSplitOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "axis", axis);
+        adding::add_value(options, "axis", axis);
         return options;
     }
 };
@@ -788,7 +788,7 @@ struct MLTransposeOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "permutation", permutation);
+        adding::add_value(options, "permutation", permutation);
         return options;
     }
 };
@@ -802,8 +802,8 @@ struct MLTriangularOptions {
 
     operator Options() const {
         Options options;
-        detail::add_value(options, "upper", upper);
-        detail::add_value(options, "diagonal", diagonal);
+        adding::add_value(options, "upper", upper);
+        adding::add_value(options, "diagonal", diagonal);
         return options;
     }
 };
