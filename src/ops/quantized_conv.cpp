@@ -1,5 +1,6 @@
 /// Two-dimensional convolution of integers that stand for real ones.
 #include "kernels/int8/int8_conv2d.h"
+#include "kernels/int8/int8_winograd_conv2d.h"
 #include "ops/convolution.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -98,6 +99,26 @@ struct QuantizedConv2d {
     static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return applies(in, is_constant, cast(attrs)) && Int8Filter(in[1].sizes(), cast(attrs)).is_depthwise();
     }
+    static bool winograd_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        const Attrs& a = cast(attrs);
+        if (!applies(in, is_constant, a)) return false;
+        const auto out = infer_conv2d(in, a);  // fails where a pass asks before it turns the image
+        if (!out.ok()) return false;
+        const auto image = image_axes(a.input_layout);
+        const Axes x(in[0].sizes(), image), y(out.value().sizes(), image);
+        return kernels::has_int8_winograd_conv2d(shape_args(x, Int8Filter(in[1].sizes(), a).axes, y, a));
+    }
+    static std::size_t packed_winograd_bytes(const Operands& in, const void* attrs) {
+        const Int8Filter f(in[1].sizes(), cast(attrs));
+        return kernels::packed_int8_winograd_bytes(static_cast<std::size_t>(f.axes.size[1]), f.channels);
+    }
+    static void pack_winograd(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const Int8Filter f(filter.shape, cast(attrs));
+        visit_weights(filter, [&]<class T>() {
+            kernels::pack_int8_winograd(f.ordered<T>(filter).data(),
+                                        static_cast<std::size_t>(f.axes.size[1]), f.channels, packed);
+        });
+    }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {
         const Int8Filter f(in[1].sizes(), cast(attrs));
         return kernels::packed_pairs_bytes(f.channels, f.groups, f.depth, sizeof(std::int16_t));
@@ -126,30 +147,39 @@ struct QuantizedConv2d {
     }
     static kernels::Int8Conv2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
         const ConvGeometry g(args, a);
+        kernels::Int8Conv2dArgs made = shape_args(g.in, g.filter, g.out, a);
+        made.x = bytes_of(args.in[0]);
+        made.x_zero = int8_at(args.in[4], 0);
+        made.result = SumRounder::kernel_args(args, a);
+        return made;
+    }
+    static kernels::Int8Conv2dArgs shape_args(const Axes& in, const Axes& filter, const Axes& out,
+                                              const Attrs& a) {
         const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
-        return {.batch = n(g.in.size[0]),
-                .in_channels = n(g.in.size[1]),
-                .in_h = n(g.in.size[2]),
-                .in_w = n(g.in.size[3]),
-                .out_channels = n(g.out.size[1]),
-                .out_h = n(g.out.size[2]),
-                .out_w = n(g.out.size[3]),
+        return {.batch = n(in.size[0]),
+                .in_channels = n(in.size[1]),
+                .in_h = n(in.size[2]),
+                .in_w = n(in.size[3]),
+                .out_channels = n(out.size[1]),
+                .out_h = n(out.size[2]),
+                .out_w = n(out.size[3]),
                 .groups = n(a.groups),
-                .kernel_h = n(g.filter.size[2]),
-                .kernel_w = n(g.filter.size[3]),
+                .kernel_h = n(filter.size[2]),
+                .kernel_w = n(filter.size[3]),
                 .stride_h = n(a.strides[0]),
                 .stride_w = n(a.strides[1]),
                 .dilation_h = n(a.dilations[0]),
                 .dilation_w = n(a.dilations[1]),
                 .pad_top = a.padding[0],
                 .pad_left = a.padding[2],
-                .x = bytes_of(args.in[0]),
-                .x_zero = int8_at(args.in[4], 0),
-                .result = SumRounder::kernel_args(args, a)};
+                .x = {},
+                .result = {}};
     }
     static constexpr std::array kernels{
         KernelDef{"int8_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
                   &run<&headrace::kernels::int8_depthwise_conv2d>},
+        KernelDef{"int8_winograd_conv2d", &winograd_applies, 1, &packed_winograd_bytes, &pack_winograd,
+                  &run<&headrace::kernels::int8_winograd_conv2d>},
         KernelDef{"int8_conv2d", &windows_apply, 1, &packed_bytes, &pack,
                   &run<&headrace::kernels::int8_conv2d>}};
 
@@ -190,6 +220,8 @@ std::vector<Sample> QuantizedConv2d::samples() {
         with(nhwc, {{"groups", std::int64_t{3}}, {"dilations", List{2, 1}}}));
     add(DType::i8, DType::i8, DType::u8, {1, 9, 9, 6}, {6, 5, 4, 1}, 6,
         with(nhwc, {{"groups", std::int64_t{6}}, {"dilations", List{1, 2}}, {"padding", List{2, 2, 3, 3}}}));
+    add(DType::u8, DType::i8, DType::u8, {1, 9, 8, 17}, {19, 3, 3, 17}, 19,
+        with(nhwc, {{"padding", List{1, 1, 1, 1}}}));
     return list;
 }
 

@@ -64,6 +64,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"packed_lstm_f32 of lstm_recurrence", "a54aade6479d904f"},
         {"int8_conv2d of quantized_conv2d", "ca754f36189ed24d"},
         {"int8_depthwise_conv2d of quantized_conv2d", "5d0979d457a0d6e6"},
+        {"int8_winograd_conv2d of quantized_conv2d", "c5b07400e1f3c1cd"},
         {"int8_matmul of dequantized_matmul", "a133eb0073f52398"},
         {"int8_matmul of matmul_integer", "a133eb0073f52398"},
         {"int8_matmul of quantized_matmul", "a133eb0073f52398"}};

@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "kernels/int8/int8_conv2d.h"
 #include "kernels/simd/targets.h"
 
@@ -18,6 +19,13 @@ namespace {
 inline constexpr size_t kPixelsOfBlock = 16;
 // The same where no pairs are written but rows of bytes are read.
 inline constexpr size_t kSlidingPixels = 32;
+#if HWY_TARGET != HWY_SCALAR
+// Channels that slide together: a vector of 16 bits.
+inline constexpr size_t kSlidingChannels = 2 * kLanes;
+// Bytes of a cache line, as far as is fetched ahead.
+inline constexpr size_t kLine = 64;
+using WideVec = hn::Vec<hn::Repartition<int16_t, Int8Tag>>;
+#endif
 
 // y[i] = the low 16 bits of a[i], below those of b[i].
 template <class T>
@@ -49,11 +57,15 @@ public:
         if (pairs_.size() < pair_rows_ * width_ * channels_ + kLanes)
             pairs_.resize(pair_rows_ * width_ * channels_ + kLanes);
         outside_.assign(g.in_w * channels_, static_cast<X>(g.x_zero));
+#if HWY_TARGET != HWY_SCALAR
+        if (slides()) order_filters();
+#endif
     }
 
     void run(size_t row) {
-        if (g_.kernel_h == 3 && g_.kernel_w == 3 && g_.dilation_w == 1 && g_.stride_w <= 2)
-            return g_.stride_w == 1 ? slide<1>(row) : slide<2>(row);
+#if HWY_TARGET != HWY_SCALAR
+        if (slides()) return g_.stride_w == 1 ? slide<1>(row) : slide<2>(row);
+#endif
         const X* image = static_cast<const X*>(g_.x.data) + row / g_.out_h * g_.in_h * g_.in_w * channels_;
         for (size_t j = 0; j < pair_rows_; ++j) fill(image, row % g_.out_h, j);
         Y* y = static_cast<Y*>(g_.result.y) + row * g_.out_w * channels_;
@@ -141,11 +153,61 @@ private:
         }
     }
 
-    // --- three by three taps: columns of the image stay in registers from pixel to pixel
+    // --- three by three taps: columns of the image are widened once for all windows that they are in
 
-    // Of a column, the pairs of rows 0 and 1, and row 2, whose neighbours the filter multiplies with 0.
+#if HWY_TARGET != HWY_SCALAR
+    bool slides() const {
+        return g_.kernel_h == 3 && g_.kernel_w == 3 && g_.dilation_w == 1 && g_.stride_w <= 2 &&
+               channels_ >= kSlidingChannels;
+    }
+
+    // What the sums of kSlidingChannels channels meet, in the order of interleaved vectors: in each pair the
+    // first is of channels 0 to 3 of all blocks of 8, the second of 4 to 7.
+    struct SlidingFilter {
+        int32_t taps[6][2][kLanes], init[2][kLanes];
+        float bias[2][kLanes], scale[2][kLanes];
+    };
+    size_t sliding_channel(size_t i) const {
+        return std::min(i * kSlidingChannels, channels_ - kSlidingChannels);
+    }
+    void order_filters() {
+        sliding_.resize(divide_up(channels_, kSlidingChannels));
+        for (size_t i = 0; i < sliding_.size(); ++i)
+            for (size_t c = 0; c < kSlidingChannels; ++c) {
+                SlidingFilter& f = sliding_[i];
+                const size_t half = c % 8 / 4, lane = c / 8 * 4 + c % 4, channel = sliding_channel(i) + c;
+                for (size_t t = 0; t < 6; ++t) f.taps[t][half][lane] = filters_[t * channels_ + channel];
+                f.init[half][lane] = -g_.x_zero * sums_[channel];
+                f.bias[half][lane] = g_.result.bias ? g_.result.bias[channel] : 0;
+                f.scale[half][lane] = g_.result.scale[channel];
+            }
+    }
+
+    // Of a column of the image, the pairs of rows 0 and 1, and row 2, whose neighbours the filter multiplies
+    // with 0.
     struct Column {
-        Int8Vec upper, lower;
+        Int8Vec upper[2], lower[2];
+    };
+    static HWY_INLINE Column column_of(WideVec first, WideVec second, WideVec third) {
+        const hn::Repartition<int16_t, Int8Tag> d16;
+        const Int8Tag d;
+        return {{hn::BitCast(d, hn::InterleaveLower(d16, first, second)),
+                 hn::BitCast(d, hn::InterleaveUpper(d16, first, second))},
+                {hn::BitCast(d, hn::InterleaveLower(d16, third, third)),
+                 hn::BitCast(d, hn::InterleaveUpper(d16, third, third))}};
+    }
+    struct Sums {
+        PairSum of[2];
+
+        HWY_INLINE Sums() {}
+        HWY_INLINE void add(const Column& column, const SlidingFilter& f, size_t tap) {
+            const Int8Tag d;
+            HWY_UNROLL(2)
+            for (size_t h = 0; h < 2; ++h) {
+                of[h].add(column.upper[h], hn::LoadU(d, f.taps[tap][h]));
+                of[h].add(column.lower[h], hn::LoadU(d, f.taps[3 + tap][h]));
+            }
+        }
     };
 
     template <size_t kStride>
@@ -154,67 +216,72 @@ private:
         const X* image = static_cast<const X*>(g_.x.data) + row / g_.out_h * g_.in_h * g_.in_w * channels_;
         const X* const rows[3] = {source(image, oy, 0), source(image, oy, 1), source(image, oy, 2)};
         Y* y = static_cast<Y*>(g_.result.y) + row * g_.out_w * channels_;
+        const X* next = source(image, oy + 1, 2);
         for (size_t x = 0; x < g_.out_w; x += kSlidingPixels) {
             const size_t count = std::min(kSlidingPixels, g_.out_w - x);
-            size_t c = 0;
-            for (; c + kLanes <= channels_; c += kLanes)
-                slide_vector<kStride>(
-                    rows, x, count, c,
-                    [&](const auto* p)
-                        HWY_ATTR { return hn::LoadU(hn::Rebind<Of<decltype(p)>, TileTag>(), p); },
-                    [&](const X* p) HWY_ATTR { return load_bytes(p); },
-                    [&](Int8Vec v, size_t at) HWY_ATTR { store_bytes(v, y + at); });
-            if (const size_t rest = channels_ - c)
-                slide_vector<kStride>(
-                    rows, x, count, c,
-                    [&](const auto* p)
-                        HWY_ATTR { return load_first(hn::Rebind<Of<decltype(p)>, TileTag>(), p, rest); },
-                    [&](const X* p) HWY_ATTR { return load_first_bytes(p, rest); },
-                    [&](Int8Vec v, size_t at) HWY_ATTR { store_first_bytes(v, y + at, rest); });
+            for (size_t i = 0; i < sliding_.size(); ++i) {
+                // Of the next row, as many bytes as of this one are about to be read and written.
+                const size_t at = x * channels_ + i * count * kSlidingChannels;
+                for (size_t k = 0; k < count * kSlidingChannels; k += kLine) {
+                    hwy::Prefetch(next + (at + k) * kStride);
+                    hwy::Prefetch(y + g_.out_w * channels_ + at + k);
+                }
+                slide_vector<kStride>(rows, x, count, sliding_channel(i), sliding_[i], y);
+            }
         }
     }
 
-    // kLanes channels of pixels [x, x + count).
-    template <size_t kStride, class Load, class LoadPixel, class Store>
-    HWY_INLINE void slide_vector(const X* const (&rows)[3], size_t x, size_t count, size_t c, Load load,
-                                 LoadPixel load_pixel, Store store) const {
-        const TileTag d;
-        const Int8Tag d32;
-        const Int8Vec init = hn::Mul(load(sums_ + c), hn::Set(d32, -g_.x_zero)), mask = hn::Set(d32, 0xFFFF);
-        const TileVec bias = g_.result.bias ? load(g_.result.bias + c) : hn::Zero(d);
-        const TileVec scale = load(g_.result.scale + c);
-        Int8Vec filter[6];
-        HWY_UNROLL(6)
-        for (size_t i = 0; i < 6; ++i) filter[i] = load(filters_ + i * channels_ + c);
-        const auto pair_of = [&](Int8Vec a, Int8Vec b) HWY_ATTR {
-            return hn::Or(std::is_signed_v<X> ? hn::And(a, mask) : a, hn::ShiftLeft<16>(b));
-        };
-        const Int8Vec zero = hn::Set(d32, g_.x_zero);
-        const Column beyond{pair_of(zero, zero), zero};
+    // kSlidingChannels channels of pixels [x, x + count).
+    template <size_t kStride>
+    HWY_INLINE void slide_vector(const X* const (&rows)[3], size_t x, size_t count, size_t c,
+                                 const SlidingFilter& f, Y* y) const {
+        const hn::Repartition<int16_t, Int8Tag> d16;
+        const hn::Rebind<X, decltype(d16)> d8;
+        const WideVec zero = hn::Set(d16, static_cast<int16_t>(g_.x_zero));
         const auto column = [&](ptrdiff_t at) HWY_ATTR {
-            if (at < 0 || at >= static_cast<ptrdiff_t>(g_.in_w)) return beyond;
+            if (at < 0 || at >= static_cast<ptrdiff_t>(g_.in_w)) return column_of(zero, zero, zero);
             const size_t place = static_cast<size_t>(at) * channels_ + c;
-            return Column{pair_of(load_pixel(rows[0] + place), load_pixel(rows[1] + place)),
-                          load_pixel(rows[2] + place)};
+            const auto load = [&](const X* p) HWY_ATTR {
+                return hn::PromoteTo(d16, hn::LoadU(d8, p + place));
+            };
+            return column_of(load(rows[0]), load(rows[1]), load(rows[2]));
         };
         ptrdiff_t at = static_cast<ptrdiff_t>(x * kStride) - g_.pad_left;
-        Column first = column(at), second = kStride == 1 ? column(at + 1) : beyond, third = beyond;
+        Sums first, second;
+        first.add(column(at), f, 0);
+        if constexpr (kStride == 1) {
+            const Column both = column(at + 1);
+            first.add(both, f, 1), second.add(both, f, 0);
+        }
         for (size_t p = x; p < x + count; ++p, at += kStride) {
-            if constexpr (kStride == 2) second = column(at + 1);
-            third = column(at + 2);
-            PairSum sum;
-            sum.add(first.upper, filter[0]);
-            sum.add(second.upper, filter[1]);
-            sum.add(third.upper, filter[2]);
-            sum.add(first.lower, filter[3]);
-            sum.add(second.lower, filter[4]);
-            sum.add(third.lower, filter[5]);
-            const TileVec real = hn::ConvertTo(d, hn::Add(sum.total(), init));
-            store(round_(hn::Mul(hn::Add(real, bias), scale)), p * channels_ + c);
-            first = kStride == 1 ? second : third;
-            second = third;
+            if constexpr (kStride == 2) first.add(column(at + 1), f, 1);
+            const Column last = column(at + 2);
+            first.add(last, f, 2);
+            Sums next;
+            next.add(last, f, 0);
+            if constexpr (kStride == 1) second.add(last, f, 1);
+            store_sliding(first, f, y + p * channels_ + c);
+            first = kStride == 1 ? second : next;
+            second = next;
         }
     }
+    HWY_INLINE void store_sliding(const Sums& sums, const SlidingFilter& f, Y* y) const {
+        const TileTag d;
+        const hn::Repartition<int16_t, Int8Tag> d16;
+        Int8Vec rounded[2];
+        HWY_UNROLL(2)
+        for (size_t h = 0; h < 2; ++h) {
+            const TileVec real =
+                hn::ConvertTo(d, hn::Add(sums.of[h].total(), hn::LoadU(Int8Tag(), f.init[h])));
+            rounded[h] =
+                round_(hn::Mul(hn::Add(real, hn::LoadU(d, f.bias[h])), hn::LoadU(d, f.scale[h])));
+        }
+        const hn::Rebind<Y, decltype(d16)> d8;
+        hn::StoreU(hn::DemoteTo(d8, hn::ReorderDemote2To(d16, rounded[0], rounded[1])), d8, y);
+    }
+
+    std::vector<SlidingFilter> sliding_;
+#endif
 
     const Int8Conv2dArgs& g_;
     const int32_t *filters_, *sums_;

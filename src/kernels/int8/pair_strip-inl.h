@@ -47,9 +47,11 @@ HWY_INLINE void for_each_strip(size_t first, size_t last, size_t pairs, Fn fn) {
     }
 }
 
-// `count` rows of the scratch times a panel of `pairs`, as `tile` says, to y.
+// `count` rows of pairs times a panel of `pairs`, as `tile` says, to y. `sums` holds kPairPanel for each row
+// between slices.
 template <class W, class Y>
-void multiply_strip(PairTile tile, StripScratch& scratch, size_t count, const W* panel, size_t pairs, Y* y) {
+void multiply_strip(PairTile tile, const int16_t* rows, int32_t* sums, size_t count, const W* panel,
+                    size_t pairs, Y* y) {
     const size_t slices = divide_up(pairs, kSlicePairs), tiles = divide_up(count, kPairRows);
     const int32_t* init = tile.init;
     tile.lda = pairs * 2;
@@ -59,8 +61,8 @@ void multiply_strip(PairTile tile, StripScratch& scratch, size_t count, const W*
         tile.pairs = end - begin, tile.init = s == 0 ? init : nullptr;
         for (size_t i = 0, row = 0; i < tiles; ++i) {
             const size_t next = (i + 1) * count / tiles;
-            tile.a = scratch.rows.data() + (row * pairs + begin) * 2;
-            tile.sums = scratch.sums.data() + row * kPairPanel;
+            tile.a = rows + (row * pairs + begin) * 2;
+            tile.sums = sums + row * kPairPanel;
             tile.y = y + row * tile.ldy;
             (s + 1 == slices ? find_pair_tile<W, Y>(next - row) : find_pair_tile<W, void>(next - row))(tile);
             row = next;

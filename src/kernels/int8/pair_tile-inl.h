@@ -129,30 +129,28 @@ HWY_INLINE Int8Vec load_pairs(const W* b) {
     }
 }
 
-// What becomes of the sums: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias; or they
-// stay.
-template <class Y>
-HWY_INLINE void store_panel_vector(const PairTile& t, Int8Vec sum, size_t lane, Y* y) {
-    const TileTag d;
-    if constexpr (std::is_same_v<Y, int32_t>) {
-        hn::StoreU(sum, Int8Tag(), y);
-    } else {
-        const TileVec real = hn::ConvertTo(d, sum), bias = hn::LoadU(d, t.bias + lane),
-                      scale = hn::LoadU(d, t.scale + lane);
-        if constexpr (std::is_same_v<Y, float>)
-            hn::StoreU(hn::MulAdd(real, scale, bias), d, y);
-        else
-            store_bytes((*t.round)(hn::Mul(hn::Add(real, bias), scale)), y);
-    }
-}
-
-// Of a panel's row of results, in Y.
+// Of a panel's row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias; or
+// the sums.
 template <class Y>
 HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVecs], Y* y) {
+    const TileTag d;
     Y lanes[kPairPanel];
     Y* to = t.channels == kPairPanel ? y : lanes;
+    Int8Vec rounded[kPanelVecs];
     HWY_UNROLL(16)
-    for (size_t v = 0; v < kPanelVecs; ++v) store_panel_vector(t, sum[v], v * kLanes, to + v * kLanes);
+    for (size_t v = 0; v < kPanelVecs; ++v) {
+        if constexpr (std::is_same_v<Y, int32_t>) {
+            hn::StoreU(sum[v], Int8Tag(), to + v * kLanes);
+        } else {
+            const TileVec real = hn::ConvertTo(d, sum[v]), bias = hn::LoadU(d, t.bias + v * kLanes),
+                          scale = hn::LoadU(d, t.scale + v * kLanes);
+            if constexpr (std::is_same_v<Y, float>)
+                hn::StoreU(hn::MulAdd(real, scale, bias), d, to + v * kLanes);
+            else
+                rounded[v] = (*t.round)(hn::Mul(hn::Add(real, bias), scale));
+        }
+    }
+    if constexpr (sizeof(Y) == 1) store_byte_vectors(rounded, to);
     if (to == lanes) std::memcpy(y, lanes, t.channels * sizeof(Y));
 }
 
@@ -163,6 +161,7 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
     PairSum sum[kRows][kPanelVecs];
     const int16_t* a = t.a;
     const W* b = static_cast<const W*>(t.b);
+    HWY_UNROLL(2)
     for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
         Int8Vec row[kPanelVecs];
         HWY_UNROLL(16)

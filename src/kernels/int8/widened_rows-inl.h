@@ -70,9 +70,12 @@ public:
     void copy(size_t first, size_t count, int16_t* to) const {
         const T* x = static_cast<const T*>(g_.x.data) + start_;
         if (is_matrix_ && length_ == channels_) return widen(x + first * channels_, count * channels_, to);
-        for (size_t p = first; p < first + count; ++p, to += length_) {
-            window(x, p / g_.out_w, p % g_.out_w, to);
-            std::fill(to + g_.depth(), to + length_, int16_t{0});
+        const size_t depth = g_.depth();
+        size_t oy = first / g_.out_w, ox = first % g_.out_w;
+        for (size_t p = 0; p < count; ++p, to += length_) {
+            window(x, oy, ox, to);
+            for (size_t i = depth; i < length_; ++i) to[i] = 0;
+            if (++ox == g_.out_w) ox = 0, ++oy;
         }
     }
 

@@ -20,6 +20,25 @@ void transpose_tile(const float* src, ptrdiff_t src_stride, size_t rows, size_t 
     transpose_block(src, src_stride, rows, cols, dst, dst_stride);
 }
 
+// dst[i * planes + p] = src[p * stride + i] for i < n and 2 to 4 planes.
+void interleave_bytes(const uint8_t* src, ptrdiff_t stride, size_t planes, size_t n, uint8_t* dst) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::ScalableTag<uint8_t> d;
+    const size_t lanes = hn::Lanes(d);
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const auto plane = [&](ptrdiff_t p) HWY_ATTR { return hn::LoadU(d, src + p * stride + i); };
+        if (planes == 2)
+            hn::StoreInterleaved2(plane(0), plane(1), d, dst + i * planes);
+        else if (planes == 3)
+            hn::StoreInterleaved3(plane(0), plane(1), plane(2), d, dst + i * planes);
+        else
+            hn::StoreInterleaved4(plane(0), plane(1), plane(2), plane(3), d, dst + i * planes);
+    }
+    for (; i < n; ++i)
+        for (size_t p = 0; p < planes; ++p) dst[i * planes + p] = src[static_cast<ptrdiff_t>(p) * stride + i];
+}
+
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -28,6 +47,7 @@ namespace headrace::kernels {
 namespace {
 
 HWY_EXPORT(transpose_tile);
+HWY_EXPORT(interleave_bytes);
 
 struct Axis {
     size_t extent = 1;
@@ -99,6 +119,12 @@ void copy_tile(const Walk& walk, const T* src, T* dst, size_t rows, size_t cols)
         HWY_DYNAMIC_DISPATCH(transpose_tile)
         (reinterpret_cast<const float*>(src), walk.cols.src, cols, rows, reinterpret_cast<float*>(dst),
          walk.rows.dst);
+        return;
+    }
+    if (walk.inner == Inner::transpose && sizeof(T) == 1 && cols >= 2 && cols <= 4 &&
+        walk.rows.dst == static_cast<ptrdiff_t>(cols)) {
+        HWY_DYNAMIC_DISPATCH(interleave_bytes)
+        (reinterpret_cast<const uint8_t*>(src), walk.cols.src, cols, rows, reinterpret_cast<uint8_t*>(dst));
         return;
     }
     for (size_t r = 0; r < rows; ++r) {

@@ -10,6 +10,7 @@
 
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
+#include "kernels/int8/int8_winograd_conv2d.h"
 
 namespace headrace::kernels {
 namespace {
@@ -49,6 +50,53 @@ private:
     Guarded floats_;
     size_t skip_;
 };
+
+/// A kernel with its form of the filters.
+struct Form {
+    const char* name;
+    bool (*applies)(const Int8Conv2dArgs&);
+    size_t (*bytes)(const Int8Conv2dArgs&);
+    void (*pack)(const Int8Conv2dArgs&, const std::vector<int>& w, bool wide, std::byte* to);
+    void (*run)(const Int8Conv2dArgs&, const std::byte* packed, int ith, int nth);
+};
+
+template <class Pack>
+void pack_as(const std::vector<int>& w, bool wide, Pack pack) {
+    if (wide)
+        pack(std::vector<std::int16_t>(w.begin(), w.end()).data());
+    else
+        pack(std::vector<std::int8_t>(w.begin(), w.end()).data());
+}
+
+const Form kForms[] = {
+    {"windows", [](const Int8Conv2dArgs&) { return true; },
+     [](const Int8Conv2dArgs& g) {
+         return packed_pairs_bytes(g.out_channels, g.groups, g.depth(), sizeof(std::int16_t));
+     },
+     [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
+         pack_as(w, wide, [&](const auto* p) {
+             pack_pairs<std::int16_t>(p, g.out_channels, g.groups, g.depth(), to);
+         });
+     },
+     &int8_conv2d},
+    {"depthwise",
+     [](const Int8Conv2dArgs& g) { return g.groups == g.in_channels && g.groups == g.out_channels; },
+     [](const Int8Conv2dArgs& g) {
+         return packed_depthwise_pairs_bytes(g.out_channels, g.kernel_h, g.kernel_w);
+     },
+     [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
+         pack_as(w, wide, [&](const auto* p) {
+             pack_depthwise_pairs(p, g.out_channels, g.kernel_h, g.kernel_w, to);
+         });
+     },
+     &int8_depthwise_conv2d},
+    {"transformed filters", &has_int8_winograd_conv2d,
+     [](const Int8Conv2dArgs& g) { return packed_int8_winograd_bytes(g.in_channels, g.out_channels); },
+     [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
+         pack_as(w, wide,
+                 [&](const auto* p) { pack_int8_winograd(p, g.in_channels, g.out_channels, to); });
+     },
+     &int8_winograd_conv2d}};
 
 class Int8Case {
 public:
@@ -96,16 +144,15 @@ public:
                     .high = std::min(t_.high, t_.signed_y ? 127 : 255),
                     .y = y.data(),
                     .is_signed = t_.signed_y};
-        Guarded packed(packed_floats(false), side);
-        for (int ith = 0; ith < nth; ++ith)
-            int8_conv2d(g, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
-        compare(g, y.data(), "windows");
-        if (g.groups != g.in_channels || g.groups != g.out_channels) return;
-        std::fill_n(y.data(), outputs(), std::uint8_t{77});
-        Guarded rows(packed_floats(true), side);
-        for (int ith = 0; ith < nth; ++ith)
-            int8_depthwise_conv2d(g, reinterpret_cast<const std::byte*>(rows.data()), ith, nth);
-        compare(g, y.data(), "depthwise");
+        for (const Form& form : kForms) {
+            if (!form.applies(g)) continue;
+            SCOPED_TRACE(form.name);
+            std::fill_n(y.data(), outputs(), std::uint8_t{77});
+            Guarded packed(packed_floats(form), side);
+            for (int ith = 0; ith < nth; ++ith)
+                form.run(g, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
+            compare(g, y.data());
+        }
     }
 
 private:
@@ -120,21 +167,9 @@ private:
         return bytes;
     }
 
-    template <class T>
-    void pack(bool depthwise, std::byte* to) const {
-        const std::vector<T> w(w_.begin(), w_.end());
-        if (depthwise)
-            pack_depthwise_pairs(w.data(), g_.out_channels, g_.kernel_h, g_.kernel_w, to);
-        else
-            pack_pairs<std::int16_t>(w.data(), g_.out_channels, g_.groups, g_.depth(), to);
-    }
-    std::vector<float> packed_floats(bool depthwise) const {
-        const size_t bytes =
-            depthwise ? packed_depthwise_pairs_bytes(g_.out_channels, g_.kernel_h, g_.kernel_w)
-                      : packed_pairs_bytes(g_.out_channels, g_.groups, g_.depth(), sizeof(std::int16_t));
-        std::vector<float> packed(bytes / sizeof(float));
-        auto* to = reinterpret_cast<std::byte*>(packed.data());
-        t_.wide_filter ? pack<std::int16_t>(depthwise, to) : pack<std::int8_t>(depthwise, to);
+    std::vector<float> packed_floats(const Form& form) const {
+        std::vector<float> packed((form.bytes(g_) + sizeof(float) - 1) / sizeof(float));
+        form.pack(g_, w_, t_.wide_filter, reinterpret_cast<std::byte*>(packed.data()));
         return packed;
     }
 
@@ -157,7 +192,7 @@ private:
         return total;
     }
 
-    void compare(const Int8Conv2dArgs& g, const std::uint8_t* y, const char* kernel) const {
+    void compare(const Int8Conv2dArgs& g, const std::uint8_t* y) const {
         for (size_t at = 0; at < outputs(); ++at) {
             const size_t o = at % g.out_channels, pixel = at / g.out_channels;
             const auto total = static_cast<float>(
@@ -166,7 +201,7 @@ private:
             const double integer = std::nearbyint(static_cast<double>(real)) + g.result.zero;
             const auto expected = static_cast<int>(std::clamp<double>(integer, g.result.low, g.result.high));
             const int actual = t_.signed_y ? static_cast<std::int8_t>(y[at]) : int{y[at]};
-            ASSERT_EQ(actual, expected) << kernel << " at " << at;
+            ASSERT_EQ(actual, expected) << "at " << at;
         }
     }
 
@@ -226,6 +261,36 @@ const Int8Shape kShapes[] = {
      .pad_left = 2,
      .pad_right = 1},
     {.in_channels = 19, .in_w = 101, .out_channels = 70},
+    // Windows of 3 x 3 for which filters are transformed: odd sizes, channels and pads.
+    {.batch = 2,
+     .in_channels = 16,
+     .in_h = 9,
+     .in_w = 8,
+     .out_channels = 17,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .pad_top = 1,
+     .pad_bottom = 1},
+    {.in_channels = 35,
+     .in_h = 19,
+     .in_w = 15,
+     .out_channels = 40,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .pad_top = 1,
+     .pad_left = 2,
+     .pad_bottom = 0,
+     .pad_right = 1},
+    {.in_channels = 528,
+     .in_h = 8,
+     .in_w = 8,
+     .out_channels = 18,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .pad_top = 1,
+     .pad_left = 1,
+     .pad_bottom = 1,
+     .pad_right = 1},
     {.in_channels = 1,
      .in_h = 20,
      .in_w = 3,
@@ -329,6 +394,22 @@ TEST(Int8Conv2d, HasRoomForTheLargestNumbersOfBothSigns) {
     for (const int x_zero : {-128, 127})
         expect_exact_everywhere(
             {.signed_x = true, .signed_y = true, .x_zero = x_zero, .y_zero = x_zero, .is_extreme = true});
+}
+
+TEST(Int8Conv2d, TransformsFiltersOnlyWhereSumsHaveRoom) {
+    Int8Conv2dArgs g{.in_channels = 917,
+                     .in_h = 16,
+                     .in_w = 16,
+                     .out_channels = 16,
+                     .out_h = 14,
+                     .out_w = 14,
+                     .kernel_h = 3,
+                     .kernel_w = 3,
+                     .x = {},
+                     .result = {}};
+    EXPECT_TRUE(has_int8_winograd_conv2d(g));
+    g.in_channels = 918;
+    EXPECT_FALSE(has_int8_winograd_conv2d(g));
 }
 
 TEST(Int8Conv2d, KeepsResultsWithinLimits) {
