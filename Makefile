@@ -79,7 +79,7 @@ bench-embeddings: ## texts per second of headrace.SentenceEncoder beside fastemb
 	@$(PYTHON) tools/setup.py --on-demand sentence-transformers --beside build/sentence_transformers
 	@$(VENV) bench/embeddings.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-load: ## from an ONNX file to the first answer, and memory until then, beside ONNX Runtime (MODELS="minilm_128 bert_base" ROUNDS=5)
+bench-load: ## from an ONNX file to the first answer, and memory until then, beside ONNX Runtime (MODELS="minilm_128 other.onnx" ROUNDS=5)
 	@$(BUILD) --target products
 	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 

@@ -47,6 +47,12 @@ enum class WeightFormat : std::uint8_t {
     q4_0,  ///< 4 bits and a scale for 32: about 7.1 times smaller
 };
 
+/// What weights may take beside what they are.
+enum class MemoryUse : std::uint8_t {
+    normal,  ///< windows of 3 x 3 may have transformed filters, which take 1.8 times the plain ones
+    low,     ///< none has: such convolutions take up to twice the time
+};
+
 struct CompileOptions {
     /// "cpu", a name from devices(), or "rpc://host:port,rpc://..."; what it lacks runs on the CPU.
     std::string device = "cpu";
@@ -54,6 +60,7 @@ struct CompileOptions {
     int threads = 0;              ///< 0: num_threads() at each run
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
+    MemoryUse memory = MemoryUse::normal;
     /// Where packed weights are kept, so that later starts map them in place of packing: "on"
     /// (~/.cache/headrace/packed), a folder, or "off". Empty: what HEADRACE_PACKED_CACHE says, else off.
     std::string packed_cache;
@@ -120,6 +127,7 @@ struct CompileStats {
     std::size_t mapped_bytes = 0;         ///< of those, pages of a file that were not copied
     std::size_t packed_bytes = 0;         ///< weights packed for kernels so far
     std::size_t packed_mapped_bytes = 0;  ///< of those, pages of the cache's file, shared by processes
+    std::size_t transformed_bytes = 0;    ///< of packed_bytes, what MemoryUse::low does without
     std::int64_t plans = 0;               ///< shape keys planned so far
     std::int64_t cached_plans = 0;        ///< of those, kept now
 };

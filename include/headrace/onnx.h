@@ -111,11 +111,10 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Reads a model as a graph for compile(). Weights stay in the file's pages where their place is a multiple
-/// of 16 bytes, as external data's is, and are copied once elsewhere; the file must not be shortened
-/// meanwhile. Errors: io for a file that cannot be read; invalid_argument for what is no valid model;
-/// unsupported for what this reader lacks or cannot express, with the node, its operator, what is in the way
-/// and what to do.
+/// Reads a model as a graph for compile(). Weights stay in the file's pages, small ones at least where their
+/// place is a multiple of 16 bytes; the file must not be shortened meanwhile. Errors: io for a file that
+/// cannot be read; invalid_argument for what is no valid model; unsupported for what this reader lacks or
+/// cannot express, with the node, its operator, what is in the way and what to do.
 HEADRACE_API std::shared_ptr<const Graph> load_onnx(const std::string& path, const OnnxOptions& options = {});
 /// A model's bytes, without external data, which `owner` keeps alive.
 HEADRACE_API std::shared_ptr<const Graph> load_onnx(std::span<const std::byte> bytes,

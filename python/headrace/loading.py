@@ -60,22 +60,29 @@ def load(
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
     options = {"host_timeout_ms": host_timeout_ms, **hinted, **options}
     if is_onnx(path):
-        from . import structured
-
         path = open_model(path)
-        if structured.is_needed(path, dimensions):
+        if _has_structured_inputs(path, dimensions):
+            from . import structured
+
             return structured.StructuredModel(path, title, dimensions, most_iterations, options)
     try:
         return loaded(path, title, dimensions, most_iterations, options)
     except ValueError as error:
         found = None
         if is_onnx(path):
+            from . import structured
+
             found = structured.of_each_shape(
                 path, title, dimensions, most_iterations, options, why_not_open=str(error)
             )
         if found is None:
             raise
         return found
+
+
+def _has_structured_inputs(source: OnnxModel, dimensions: Mapping[str, Any] | None) -> bool:
+    """Whether an input is no tensor, and its form is not given."""
+    return any(info.kind != "tensor" and info.name not in (dimensions or {}) for info in source.inputs)
 
 
 def open_model(source: Any) -> OnnxModel:

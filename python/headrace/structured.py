@@ -23,11 +23,6 @@ _KEPT = 16  # graphs of the forms that were given last
 _TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
 
 
-def is_needed(source: OnnxModel, dimensions: Mapping[str, Any] | None) -> bool:
-    """Whether an input is no tensor, and its form is not given."""
-    return any(info.kind != "tensor" and info.name not in (dimensions or {}) for info in source.inputs)
-
-
 def of_each_shape(
     source: OnnxModel,
     title: str,

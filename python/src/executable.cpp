@@ -43,16 +43,24 @@ WeightFormat weight_format(const std::string& name) {
     throw nb::value_error(("weights '" + name + "' is none of as-given, q8_0, q4_0").c_str());
 }
 
+MemoryUse memory_use(const std::string& name) {
+    if (name == "normal") return MemoryUse::normal;
+    if (name == "low") return MemoryUse::low;
+    throw nb::value_error(("memory '" + name + "' is none of normal, low").c_str());
+}
+
 Executable compile_source(nb::handle source, const std::string& device, int host_timeout_ms, int threads,
-                          const std::string& weights, bool round_activations, const std::string& packed_cache,
-                          const std::string& tuning, const std::vector<std::string>& disabled_passes,
-                          bool packed_kernels, bool native_ops, bool verify_passes, std::size_t cache_bytes,
+                          const std::string& weights, bool round_activations, const std::string& memory,
+                          const std::string& packed_cache, const std::string& tuning,
+                          const std::vector<std::string>& disabled_passes, bool packed_kernels,
+                          bool native_ops, bool verify_passes, std::size_t cache_bytes,
                           std::shared_ptr<BufferPool> buffers) {
     const CompileOptions options{.device = device,
                                  .host_timeout_ms = host_timeout_ms,
                                  .threads = threads,
                                  .disabled_passes = disabled_passes,
                                  .packed_kernels = packed_kernels,
+                                 .memory = memory_use(memory),
                                  .packed_cache = packed_cache,
                                  .tuning = tuning,
                                  .native_ops = native_ops,
@@ -93,7 +101,7 @@ nb::dict hinted_options(const std::string& power_preference, bool accelerated, c
 constexpr const char* kCompileSignature =
     "def compile(graph: Graph | bytes | str | os.PathLike, *, device: str = 'cpu', "
     "host_timeout_ms: int = 60000, threads: int = 0, weights: str = 'as-given', "
-    "round_activations: bool = True, packed_cache: str = '', tuning: str = '', "
+    "round_activations: bool = True, memory: str = 'normal', packed_cache: str = '', tuning: str = '', "
     "disabled_passes: collections.abc.Sequence[str] = (), packed_kernels: bool = True, "
     "native_ops: bool = True, verify_passes: bool = False, cache_bytes: int = 268435456, "
     "buffers: BufferPool | None = None) -> Executable";
@@ -104,6 +112,7 @@ graph: a Graph, or a graph file's bytes or path. device: "cpu", "auto" (the best
 devices(), or "rpc://host:port,..."; a remote host that is silent for host_timeout_ms is lost. threads: 0 means
 num_threads() at each run. weights: how constant matrices of products are stored, "as-given", "q8_0" or "q4_0"
 (blocks of 32); with the latter, round_activations lets products round their other operand to 8 bits, too.
+memory: "low" does without forms of weights that take more than these, which makes some convolutions slower.
 packed_cache, tuning: where packed weights and measured choices are kept: "on", "off" or a folder; "" means what
 HEADRACE_PACKED_CACHE and HEADRACE_TUNING say. disabled_passes: names as in Executable.stats. packed_kernels,
 native_ops: whether Headrace's kernels and ggml's ops are used; else reference kernels. verify_passes: verify the
@@ -121,8 +130,9 @@ void bind_tensor_info(nb::module_& m) {
         .def_prop_ro("shape", &shape_list, nb::sig("def shape(self) -> list[int | str]"),
                      "Extents; a name is an extent that is known only at run time.")
         .def("__repr__", &representation);
-    nb::class_<BufferPool>(m, "BufferPool",
-                           "Keeps freed memory for the next request of exactly its size; thread-safe.")
+    nb::class_<BufferPool>(
+        m, "BufferPool",
+        "Keeps freed memory for the next request of its size, or somewhat less; thread-safe.")
         .def(
             nb::init<int, std::size_t>(), nb::arg("per_size") = 16,
             nb::arg("max_idle_bytes") = std::size_t{256} << 20,
@@ -155,9 +165,9 @@ void bind_executable(nb::module_& m) {
             "The graph after all passes.");
     m.def("compile", &compile_source, nb::arg("graph"), nb::kw_only(), nb::arg("device") = "cpu",
           nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "as-given",
-          nb::arg("round_activations") = true, nb::arg("packed_cache") = "", nb::arg("tuning") = "",
-          nb::arg("disabled_passes") = nb::make_tuple(), nb::arg("packed_kernels") = true,
-          nb::arg("native_ops") = true, nb::arg("verify_passes") = false,
+          nb::arg("round_activations") = true, nb::arg("memory") = "normal", nb::arg("packed_cache") = "",
+          nb::arg("tuning") = "", nb::arg("disabled_passes") = nb::make_tuple(),
+          nb::arg("packed_kernels") = true, nb::arg("native_ops") = true, nb::arg("verify_passes") = false,
           nb::arg("cache_bytes") = std::size_t{256} << 20, nb::arg("buffers") = nb::none(),
           nb::sig(kCompileSignature), kCompileDoc);
     m.def("hinted_options", &hinted_options, nb::kw_only(), nb::arg("power_preference"),

@@ -62,6 +62,7 @@ nb::dict to_dict(const CompileStats& s) {
     dict["mapped_bytes"] = s.mapped_bytes;
     dict["packed_bytes"] = s.packed_bytes;
     dict["packed_mapped_bytes"] = s.packed_mapped_bytes;
+    dict["transformed_bytes"] = s.transformed_bytes;
     dict["plans"] = s.plans;
     dict["cached_plans"] = s.cached_plans;
     return dict;

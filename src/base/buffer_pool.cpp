@@ -2,34 +2,64 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 namespace headrace {
+
+namespace {
+
+/// Frees memory that nobody will ask for soon. Its pages go to the system at once: the C library keeps what
+/// lies within its heap, which grows and becomes full of holes by buffers of ever other sizes.
+void let_go(AlignedBuffer buffer) {
+#ifdef __linux__
+    constexpr std::size_t kWorthACall = std::size_t{1} << 18;
+    if (buffer.bytes() >= kWorthACall) {
+        const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+        const auto first = reinterpret_cast<std::uintptr_t>(buffer.data());
+        const std::uintptr_t begin = (first + page - 1) / page * page;
+        madvise(reinterpret_cast<void*>(begin), (first + buffer.bytes()) / page * page - begin,
+                MADV_DONTNEED);
+    }
+#endif
+}
+
+}  // namespace
 
 struct BufferPool::Impl {
     Impl(int most_per_size, std::size_t most_bytes)
         : per_size(static_cast<std::size_t>(std::max(most_per_size, 0))), max_idle_bytes(most_bytes) {}
 
     using Idle = std::list<AlignedBuffer>;  ///< the longest idle first
+    /// Shapes that do not come back would otherwise fill the pool with their sizes. Twice what was handed out
+    /// at once is what two programs need that take turns.
+    static constexpr std::size_t kSmall = std::size_t{8} << 20;
     const std::size_t per_size, max_idle_bytes;
     mutable std::mutex mutex;
     Idle idle;
-    std::unordered_map<std::size_t, std::vector<Idle::iterator>> by_size;  ///< the longest idle first
+    std::map<std::size_t, std::vector<Idle::iterator>> by_size;  ///< the longest idle first
+    std::size_t most_live = 0;
     BufferStats stats;
 
-    /// The last buffer of this size that came back, whose pages are the likeliest to be in the caches.
+    /// Of the smallest that fit the last one that came back, whose pages are the likeliest to be in the
+    /// caches. Large ones serve down to half their size, so that shapes which change a little share theirs.
     AlignedBuffer take_idle(std::size_t bytes) {
-        const auto it = by_size.find(bytes);
-        if (it == by_size.end()) return {};
+        constexpr std::size_t kLarge = std::size_t{1} << 16;
+        const auto it = by_size.lower_bound(bytes);
+        if (it == by_size.end() || it->first > (bytes < kLarge ? bytes : 2 * bytes)) return {};
         const auto position = it->second.back();
         it->second.pop_back();
         if (it->second.empty()) by_size.erase(it);
         AlignedBuffer buffer = std::move(*position);
         idle.erase(position);
         --stats.idle_buffers;
-        stats.idle_bytes -= bytes;
+        stats.idle_bytes -= buffer.bytes();
         return buffer;
     }
 
@@ -51,7 +81,8 @@ struct BufferPool::Impl {
         ++stats.idle_buffers;
         stats.idle_bytes += bytes;
         if (by_size[bytes].size() > per_size) drop(by_size[bytes].front(), freed);
-        while (stats.idle_bytes > max_idle_bytes) drop(idle.begin(), freed);
+        const std::size_t most = std::min(max_idle_bytes, std::max(kSmall, 2 * most_live));
+        while (stats.idle_bytes > most) drop(idle.begin(), freed);
     }
 };
 
@@ -65,11 +96,14 @@ BufferStats BufferPool::stats() const {
 
 void BufferPool::reset() {
     Impl::Idle freed;
-    const std::lock_guard lock(impl_->mutex);
-    freed.swap(impl_->idle);
-    impl_->by_size.clear();
-    impl_->stats.idle_buffers = 0;
-    impl_->stats.idle_bytes = 0;
+    {
+        const std::lock_guard lock(impl_->mutex);
+        freed.swap(impl_->idle);
+        impl_->by_size.clear();
+        impl_->stats.idle_buffers = 0;
+        impl_->stats.idle_bytes = 0;
+    }
+    for (AlignedBuffer& dropped : freed) let_go(std::move(dropped));
 }
 
 Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t bytes, std::string_view purpose,
@@ -96,7 +130,8 @@ Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t byte
     ++stats.requests;
     ++(reused ? stats.reuses : stats.allocations);
     if (!reused) stats.allocated_bytes += size;
-    stats.live_bytes += size;
+    stats.live_bytes += taken.buffer_.bytes();
+    impl.most_live = std::max(impl.most_live, stats.live_bytes);
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.idle_bytes);
     return taken;
 }
@@ -109,6 +144,8 @@ void PooledBuffer::release() {
         pool_->stats.live_bytes -= buffer_.bytes();
         if (reuse_) pool_->give_back(std::move(buffer_), freed);
     }
+    for (AlignedBuffer& dropped : freed) let_go(std::move(dropped));
+    if (buffer_) let_go(std::move(buffer_));
     buffer_ = {};
     bytes_ = 0;
     pool_.reset();

@@ -81,6 +81,17 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
         ->type_name("")
         ->group(kRunning);
+    command
+        .add_option_function<std::string>(
+            "--memory",
+            [&](const std::string& name) {
+                options.compile.memory = name == "low" ? MemoryUse::low : MemoryUse::normal;
+            },
+            "normal (default), or low: without forms of weights that take more than these; convolutions of "
+            "3 x 3 take up to twice the time")
+        ->check(CLI::IsMember({"normal", "low"}))
+        ->type_name("")
+        ->group(kRunning);
     add("--without-pass", options.compile.disabled_passes, "PASS", kRunning,
         "turn a pass of the optimiser off; may be repeated")
         ->allow_extra_args(false);

@@ -36,11 +36,11 @@ std::string plan_text(const RunStats& run, const CompileStats& compile) {
                    fmt::format("{:.3f}", node.bytes / 1e6), node.is_tuned ? "tuned" : ""});
     return "nodes:\n" + table.text(2) +
            fmt::format(
-               "memory: weights {:.2f} MiB ({:.2f} mapped), packed {:.2f} MiB ({:.2f} mapped), activations "
-               "{:.2f} MiB ({:.2f} without reuse)\nggml nodes {}, splits {}\n",
+               "memory: weights {:.2f} MiB ({:.2f} mapped), packed {:.2f} MiB ({:.2f} mapped, {:.2f} "
+               "transformed), activations {:.2f} MiB ({:.2f} without reuse)\nggml nodes {}, splits {}\n",
                to_mib(compile.constant_bytes), to_mib(compile.mapped_bytes), to_mib(compile.packed_bytes),
-               to_mib(compile.packed_mapped_bytes), to_mib(run.arena_bytes), to_mib(run.naive_bytes),
-               run.ggml_nodes, run.splits);
+               to_mib(compile.packed_mapped_bytes), to_mib(compile.transformed_bytes),
+               to_mib(run.arena_bytes), to_mib(run.naive_bytes), run.ggml_nodes, run.splits);
 }
 
 nlohmann::json json_of(const RunStats& run, const CompileStats& compile) {
@@ -67,6 +67,7 @@ nlohmann::json json_of(const RunStats& run, const CompileStats& compile) {
               {"mapped_bytes", compile.mapped_bytes},
               {"packed_bytes", compile.packed_bytes},
               {"packed_mapped_bytes", compile.packed_mapped_bytes},
+              {"transformed_bytes", compile.transformed_bytes},
               {"activation_bytes", run.arena_bytes},
               {"activation_bytes_without_reuse", run.naive_bytes}}},
             {"ggml_nodes", run.ggml_nodes},

@@ -1,5 +1,7 @@
 #include "engine/executable.h"
 
+#include <algorithm>
+
 #include "base/cache_folder.h"
 #include "base/warning.h"
 #include "engine/quantize.h"
@@ -31,7 +33,7 @@ void use_packed_cache(Executable::Impl& impl) {
     const auto folder =
         chosen_cache_folder(impl.options.packed_cache, "HEADRACE_PACKED_CACHE", "off", "packed");
     if (!folder.ok()) return warn(fmt::format("packed weights are not kept: {}", folder.error().message));
-    if (!folder.value().empty()) impl.packed.use_cache(impl.graph, folder.value());
+    if (!folder.value().empty()) impl.packed.use_cache(impl.graph, folder.value(), impl.threads());
 }
 
 /// Null where there is none; without a home folder nobody has stored any.
@@ -63,8 +65,9 @@ PlanOptions Executable::Impl::plan_options() const {
     return {.devices = device.handles(),
             .packed_kernels = options.packed_kernels,
             .native_ops = options.native_ops,
+            .low_memory = options.memory == MemoryUse::low,
             .tuning = tuning.get(),
-            .threads = tuning ? threads() : 0};
+            .threads = threads()};
 }
 
 /// Makes a plan of this executable that of other numbers. Says which nodes these have changed.
@@ -173,6 +176,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
     passes.context.runs_on_cpu = impl->device.is_cpu;
     passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
+    passes.context.low_memory = options.memory == MemoryUse::low;
     passes.context.weights = block_format(options.weights);
     passes.context.round_activations = options.round_activations;
     passes.verify = passes.verify || options.verify_passes;
@@ -213,6 +217,7 @@ std::vector<TensorInfo> Executable::states() const {
 static void add_own(CompileStats& total, const CompileStats& part) {
     total.packed_bytes += part.packed_bytes;
     total.packed_mapped_bytes += part.packed_mapped_bytes;
+    total.transformed_bytes += part.transformed_bytes;
     total.plans += part.plans;
     total.cached_plans += part.cached_plans;
 }
@@ -222,6 +227,10 @@ CompileStats Executable::stats() const {
     CompileStats stats = impl_->stats;
     stats.packed_bytes = impl_->packed.bytes();
     stats.packed_mapped_bytes = impl_->packed.mapped_bytes();
+    stats.transformed_bytes = impl_->packed.grown_bytes();
+    std::size_t copied = impl_->packed.aligned_bytes();
+    for (const auto& [stage, part] : impl_->stages) copied += part->packed.aligned_bytes();
+    stats.mapped_bytes -= std::min(stats.mapped_bytes, copied);
     stats.cached_plans = static_cast<std::int64_t>(impl_->plans_.size());
     for (const auto& [stage, part] : impl_->stages) add_own(stats, Executable(part).stats());
     for (const auto& [node, parts] : impl_->bodies)

@@ -25,9 +25,13 @@ Status run_session(Session& session, std::span<const InputView> inputs, const Se
 Result<ConstView> StagedRun::view(ValueId id) {
     const Value& value = graph_.value(id);
     if (const auto it = held_.find(id); it != held_.end()) return it->second.view();
-    if (value.kind == ValueKind::constant)
-        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()),
-                         value.constant->bytes.data()};
+    if (value.kind == ValueKind::constant) {
+        auto [plain, is_new] = constants_.try_emplace(value.constant.get());
+        if (is_new) {
+            HR_ASSIGN(plain->second, AlignedBytes::of(*value.constant));
+        }
+        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()), plain->second.data()};
+    }
     if (value.kind == ValueKind::state) {
         const auto at = std::ranges::find(graph_.states, id) - graph_.states.begin();
         return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()),

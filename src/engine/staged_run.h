@@ -8,6 +8,7 @@
 
 #include "engine/executable.h"
 #include "engine/held.h"
+#include "ir/constant.h"
 #include "run/instance.h"
 
 namespace headrace {
@@ -57,6 +58,7 @@ private:
     const RunOptions& options_;
     std::map<ValueId, Held> held_;
     std::map<std::string, std::int64_t> counts_;
+    std::map<const Constant*, AlignedBytes> constants_;    ///< that views point into
     std::vector<std::vector<std::int64_t>> empty_shapes_;  ///< [count, 0] of each symbol
     std::deque<std::vector<std::int64_t>> sizes_;          ///< that views of constants and states point into
     std::int64_t iterations_ = 0;

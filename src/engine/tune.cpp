@@ -83,7 +83,9 @@ void Tuner::find_ways() {
 
 void Tuner::add_ways(const Plan& plan, std::size_t node, int threads) {
     const Node& n = plan.graph.nodes[node];
-    const PlanOptions options{.packed_kernels = options_.packed_kernels, .native_ops = options_.native_ops};
+    const PlanOptions options{.packed_kernels = options_.packed_kernels,
+                              .native_ops = options_.native_ops,
+                              .low_memory = options_.memory == MemoryUse::low};
     const auto ways = candidates(plan.graph, n, options);
     const std::string kind = kind_of(plan.graph, n, threads);
     kind_of_node_.emplace_back();

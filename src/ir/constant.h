@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "base/aligned_buffer.h"
+#include "base/file_pages.h"
 #include "ir/graph.h"
 
 namespace headrace {
@@ -16,6 +18,39 @@ inline constexpr std::size_t kConstantAlignment = 16;
 
 inline bool is_constant_aligned(std::span<const std::byte> bytes) {
     return reinterpret_cast<std::uintptr_t>(bytes.data()) % kConstantAlignment == 0;
+}
+
+/// A constant's bytes where kernels can read them: its own, or those of a copy. What a file has elsewhere
+/// stays there while a graph is made (stays_in_place), so who reads elements in vectors asks for this.
+class AlignedBytes {
+public:
+    /// pages: what is copied is given back there piece by piece, so that no file is in memory twice.
+    static Result<AlignedBytes> of(const Constant& constant, const FilePages* pages = nullptr) {
+        constexpr std::size_t kPiece = std::size_t{4} << 20;
+        AlignedBytes aligned;
+        aligned.data_ = constant.bytes.data();
+        if (is_constant_aligned(constant.bytes)) return aligned;
+        HR_ASSIGN(aligned.copy_, AlignedBuffer::allocate(constant.bytes.size(), "an aligned constant"));
+        aligned.data_ = aligned.copy_.data();
+        for (std::size_t at = 0; at < constant.bytes.size(); at += kPiece) {
+            const auto piece = constant.bytes.subspan(at, std::min(kPiece, constant.bytes.size() - at));
+            std::ranges::copy(piece, aligned.copy_.data() + at);
+            if (pages) pages->give_back(piece);
+        }
+        return aligned;
+    }
+    const std::byte* data() const { return data_; }
+
+private:
+    const std::byte* data_ = nullptr;
+    AlignedBuffer copy_;
+};
+
+/// Whether a graph has the constant where it is. Large ones of a file are, at any place: most are packed, and
+/// then a copy of the plain ones would be in memory beside them.
+inline bool stays_in_place(const Constant& constant) {
+    constexpr std::size_t kLeastBytes = std::size_t{1} << 14;
+    return is_constant_aligned(constant.bytes) || (constant.mapped && constant.bytes.size() >= kLeastBytes);
 }
 
 /// A constant that owns its bytes.

@@ -80,7 +80,7 @@ Result<ValueId> GraphBuilder::constant(TensorType type, std::shared_ptr<const Co
     if (bytes->bytes.size() != type.bytes())
         return invalid("{}: {} bytes given, {} needs {}", where, bytes->bytes.size(), type.str(),
                        type.bytes());
-    if (!is_constant_aligned(bytes->bytes)) {
+    if (!stays_in_place(*bytes)) {
         HR_ASSIGN(bytes, copy_constant(bytes->bytes, fmt::format("an aligned {}", where), bytes->key));
     }
     return add({.kind = ValueKind::constant,

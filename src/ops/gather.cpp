@@ -70,7 +70,7 @@ struct Gather {
         });
     }
 
-    /// Elements of rows of `extent`.
+    /// Elements of rows of `extent`, which may lie anywhere.
     template <class T>
     static void pick(const TensorArgs& args, const Indices& indices, Share::Range part, std::int64_t extent) {
         const std::int64_t count = args.in[1].elements();
@@ -79,12 +79,15 @@ struct Gather {
             places.push_back(indices.at(i, extent));
         for (std::int64_t i = part.begin; i < part.end;) {
             const std::int64_t row = i / count, end = std::min(part.end, (row + 1) * count);
-            const T* from = args.in[0].as<T>() + row * extent;
+            const std::byte* from = args.in[0].data + static_cast<std::size_t>(row * extent) * sizeof(T);
             T* to = args.out[0].as<T>() + i;
+            const auto copy = [&](std::int64_t place) {
+                std::memcpy(to++, from + static_cast<std::size_t>(place) * sizeof(T), sizeof(T));
+            };
             if (places.empty())
-                for (std::int64_t at = i % count; i < end; ++i) *to++ = from[indices.at(at++, extent)];
+                for (std::int64_t at = i % count; i < end; ++i) copy(indices.at(at++, extent));
             else
-                for (const std::int64_t* at = places.data() + i % count; i < end; ++i) *to++ = from[*at++];
+                for (const std::int64_t* at = places.data() + i % count; i < end; ++i) copy(*at++);
         }
     }
 

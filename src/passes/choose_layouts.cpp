@@ -191,7 +191,7 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
     auto typical = specialise(graph, typical_extents(graph));
     // Extents may have to go together in ways that only the model's owner knows.
     if (!typical.ok() || !typical.value().is_concrete()) return Counts{};
-    HR_ASSIGN(auto chosen, choose_image_orders(typical.value(), images));
+    HR_ASSIGN(auto chosen, choose_image_orders(typical.value(), images, context.low_memory));
     Graph ordered = graph;
     HR_ASSIGN(Counts counts, Ordering(ordered, images, std::move(chosen)).run());
     // The transpositions that a graph has anyway are taken away and put back.

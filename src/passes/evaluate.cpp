@@ -47,9 +47,8 @@ private:
     Result<ConstView> operand(const Value& v) {
         const std::span<const std::byte> bytes = v.constant->bytes;
         const std::byte* data = bytes.data();
-        // Memory that a caller lent may lie anywhere; kernels read whole elements. Null would mean absent.
-        const std::size_t alignment = static_cast<std::size_t>(std::max(1, bits_of(v.type.dtype) / 8));
-        if (!data || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) {
+        // Memory that a caller lent or a file has may lie anywhere. Null would mean absent.
+        if (!data || !is_constant_aligned(bytes)) {
             HR_ASSIGN(auto copy, AlignedBuffer::allocate(bytes.size(), "an aligned constant"));
             std::copy(bytes.begin(), bytes.end(), copy.data());
             data = copies_.emplace_back(std::move(copy)).data();

@@ -1,5 +1,8 @@
 #include <cmath>
+#include <cstring>
+#include <optional>
 
+#include "base/file_pages.h"
 #include "ir/constant.h"
 #include "passes/eliminate_dead_code.h"
 #include "passes/pass.h"
@@ -10,13 +13,29 @@ namespace {
 
 constexpr std::size_t kFilter = 1, kBias = 2;  // operands of conv2d
 
-/// A constant list of f32, or null.
-const float* list_of(const Graph& graph, const Node& node, std::size_t operand) {
-    if (operand >= node.inputs.size() || node.inputs[operand] == kNoValue) return nullptr;
+/// The elements of a constant of f32, which may lie at any place.
+class FloatList {
+public:
+    FloatList() = default;
+    explicit FloatList(const std::byte* data) : data_(data) {}
+    explicit operator bool() const { return data_ != nullptr; }
+    float operator[](std::size_t i) const {
+        float element;
+        std::memcpy(&element, data_ + i * sizeof(element), sizeof(element));
+        return element;
+    }
+
+private:
+    const std::byte* data_ = nullptr;
+};
+
+/// A constant list of f32, or none.
+FloatList list_of(const Graph& graph, const Node& node, std::size_t operand) {
+    if (operand >= node.inputs.size() || node.inputs[operand] == kNoValue) return {};
     const Value& v = graph.value(node.inputs[operand]);
-    const bool is_plain = v.kind == ValueKind::constant && v.type.dtype == DType::f32 &&
-                          v.type.format == BlockFormat::plain && is_constant_aligned(v.constant->bytes);
-    return is_plain ? reinterpret_cast<const float*>(v.constant->bytes.data()) : nullptr;
+    const bool is_plain =
+        v.kind == ValueKind::constant && v.type.dtype == DType::f32 && v.type.format == BlockFormat::plain;
+    return is_plain ? FloatList(v.constant->bytes.data()) : FloatList();
 }
 
 bool is_absent(const Node& node, std::size_t operand) {
@@ -29,8 +48,8 @@ struct Affine {
 };
 
 std::optional<Affine> affine_of(const Graph& graph, const Node& norm) {
-    const float *mean = list_of(graph, norm, 1), *variance = list_of(graph, norm, 2),
-                *scale = list_of(graph, norm, 3), *bias = list_of(graph, norm, 4);
+    const FloatList mean = list_of(graph, norm, 1), variance = list_of(graph, norm, 2),
+                    scale = list_of(graph, norm, 3), bias = list_of(graph, norm, 4);
     if (!mean || !variance || (!scale && !is_absent(norm, 3)) || (!bias && !is_absent(norm, 4)))
         return std::nullopt;
     const auto channels = static_cast<std::size_t>(graph.value(norm.inputs[1]).type.elements());
@@ -51,13 +70,17 @@ Result<ValueId> add_constant(Graph& graph, TensorType type, AlignedBuffer bytes)
 }
 
 /// The filter with each output channel's elements multiplied; they lie `inner` apart in blocks of `inner`.
-Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t inner) {
+Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t inner,
+                              const FilePages& pages) {
     const TensorType type = graph.value(conv.inputs[kFilter]).type;
     HR_ASSIGN(auto bytes, AlignedBuffer::allocate(type.bytes(), "a folded filter"));
-    const float* from = list_of(graph, conv, kFilter);
+    const FloatList from = list_of(graph, conv, kFilter);
     float* to = reinterpret_cast<float*>(bytes.data());
-    for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
-        to[i] = static_cast<float>(from[i] * a.factor[i / inner % a.factor.size()]);
+    const auto count = static_cast<std::size_t>(type.elements());
+    for (std::size_t i = 0, channel = 0; i < count; channel = (channel + 1) % a.factor.size())
+        for (const std::size_t end = i + inner; i < end; ++i)
+            to[i] = static_cast<float>(from[i] * a.factor[channel]);
+    pages.give_back(graph.value(conv.inputs[kFilter]).constant->bytes);
     return add_constant(graph, type, std::move(bytes));
 }
 
@@ -65,7 +88,7 @@ Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
     const auto channels = static_cast<std::int64_t>(a.factor.size());
     const TensorType type{DType::f32, {channels}};
     HR_ASSIGN(auto bytes, AlignedBuffer::allocate(type.bytes(), "a folded bias"));
-    const float* from = list_of(graph, conv, kBias);
+    const FloatList from = list_of(graph, conv, kBias);
     float* to = reinterpret_cast<float*>(bytes.data());
     for (std::size_t c = 0; c < a.factor.size(); ++c)
         to[c] = static_cast<float>((from ? from[c] : 0.0) * a.factor[c] + a.offset[c]);
@@ -90,6 +113,7 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     const auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
     std::int64_t folded = 0;
+    std::optional<FilePages> pages;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& norm = graph.nodes[i];
         if (!is(norm, "batch_normalization")) continue;
@@ -103,8 +127,9 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
             continue;
         const auto affine = affine_of(graph, norm);
         if (!affine) continue;
+        if (!pages) pages.emplace();
         HR_ASSIGN(const ValueId filter,
-                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv)));
+                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), *pages));
         HR_ASSIGN(const ValueId bias, moved_bias(graph, conv, *affine));
         Node& changed = graph.nodes[static_cast<std::size_t>(at)];
         changed.inputs = {changed.inputs[0], filter, bias};

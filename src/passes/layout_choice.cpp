@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "ir/packed_growth.h"
 #include "passes/min_cut.h"
 #include "passes/rewrite.h"
 
@@ -43,8 +44,8 @@ double price_of_transposing(const TensorType& t, ImageOrder order) {
 class Candidate {
 public:
     Candidate(const Graph& graph, const ImageOrders& images, const Node& node, const Node& turned,
-              ImageOrder order)
-        : node_(turned) {
+              ImageOrder order, bool low_memory)
+        : node_(turned), low_memory_(low_memory) {
         types_.reserve(node.inputs.size());
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             const ValueId id = node.inputs[i];
@@ -58,14 +59,19 @@ public:
         constants_ = graph.constant_mask(node);
     }
 
-    /// The first of our kernels that computes it, or null.
+    /// The first of our kernels that computes it, or null. With low memory those come first that do not grow
+    /// weights.
     const KernelDef* kernel() const {
         const Operands in(operands_);
         const std::unique_ptr<bool[]> constants(new bool[constants_.size()]);
         std::copy(constants_.begin(), constants_.end(), constants.get());
-        for (const KernelDef& kernel : node_.op->kernels)
-            if (kernel.applies(in, {constants.get(), constants_.size()}, node_.attrs.get())) return &kernel;
-        return nullptr;
+        const KernelDef* grown = nullptr;
+        for (const KernelDef& kernel : node_.op->kernels) {
+            if (!kernel.applies(in, {constants.get(), constants_.size()}, node_.attrs.get())) continue;
+            if (!low_memory_ || !grows_weights(kernel, in, node_.attrs.get())) return &kernel;
+            if (!grown) grown = &kernel;
+        }
+        return grown;
     }
     /// How fast the best that computes it is likely to be: our kernel, ggml's op or the reference kernel.
     int speed() const {
@@ -82,6 +88,7 @@ private:
     }
 
     const Node& node_;
+    const bool low_memory_;
     std::vector<TensorType> types_;
     std::vector<const TensorType*> operands_;
     std::vector<bool> constants_;
@@ -89,8 +96,8 @@ private:
 
 class Choice {
 public:
-    Choice(const Graph& graph, const ImageOrders& images)
-        : graph_(graph), images_(images), sides_(graph.nodes.size(), -1) {}
+    Choice(const Graph& graph, const ImageOrders& images, bool low_memory)
+        : graph_(graph), images_(images), low_memory_(low_memory), sides_(graph.nodes.size(), -1) {}
 
     Result<std::vector<ImageOrder>> run() {
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) HR_TRY(add_node(i));
@@ -116,7 +123,7 @@ private:
         if (!can_turn) return success();
         sides_[i] = cut_.add_node();
         const auto candidate = [&](ImageOrder order) {
-            return Candidate(graph_, images_, node, order == given ? node : turned, order);
+            return Candidate(graph_, images_, node, order == given ? node : turned, order, low_memory_);
         };
         const Candidate first = candidate(ImageOrder::first), last = candidate(ImageOrder::last);
         if (first.speed() > last.speed()) cut_.pay(kFirst, sides_[i], MinCut::kNever);
@@ -200,14 +207,16 @@ private:
 
     const Graph& graph_;
     const ImageOrders& images_;
+    const bool low_memory_;
     MinCut cut_;
     std::vector<Side> sides_;
 };
 
 }  // namespace
 
-Result<std::vector<ImageOrder>> choose_image_orders(const Graph& graph, const ImageOrders& images) {
-    return Choice(graph, images).run();
+Result<std::vector<ImageOrder>> choose_image_orders(const Graph& graph, const ImageOrders& images,
+                                                    bool low_memory) {
+    return Choice(graph, images, low_memory).run();
 }
 
 }  // namespace headrace

@@ -46,6 +46,8 @@ struct PassContext {
     bool runs_on_cpu = true;
     /// Whether those kernels may be used; choose_layouts asks which apply.
     bool uses_packed_kernels = true;
+    /// Whether those are not whose packed weights take more than the plain ones.
+    bool low_memory = false;
     /// Smaller matrices are not worth the loss.
     std::size_t least_quantized_bytes = std::size_t{64} << 10;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <vector>
@@ -20,8 +21,9 @@ Result<std::shared_ptr<const Constant>> to_blocks(const Value& matrix, bool tran
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "quantised weights"));
     const std::size_t row_bytes = type.bytes() / static_cast<std::size_t>(n);
     std::vector<float> row(static_cast<std::size_t>(k));
+    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*matrix.constant));
     visit_dtype(matrix.type.dtype, [&]<class T>() {
-        const auto* from = reinterpret_cast<const T*>(matrix.constant->bytes.data());
+        const auto* from = reinterpret_cast<const T*>(plain.data());
         for (std::int64_t i = 0; i < n; ++i) {
             for (std::int64_t j = 0; j < k; ++j)
                 row[j] = static_cast<float>(transposed ? from[i * k + j] : from[j * n + i]);
@@ -35,8 +37,7 @@ bool is_eligible(const Value& b, bool transposed, const PassContext& context) {
     constexpr DTypeSet kStored{DType::f32, DType::f16, DType::bf16};
     return b.kind == ValueKind::constant && kStored.has(b.type.dtype) &&
            b.type.format == BlockFormat::plain && b.type.shape[transposed].size() % kBlockElements == 0 &&
-           b.type.elements() > 0 && b.type.bytes() >= context.least_quantized_bytes &&
-           reinterpret_cast<std::uintptr_t>(b.constant->bytes.data()) % alignof(float) == 0;
+           b.type.elements() > 0 && b.type.bytes() >= context.least_quantized_bytes;
 }
 
 /// Whether blocks keep what the matrix says. Their scale is a half: beyond its range there are no finite
@@ -46,9 +47,11 @@ bool has_range_of_blocks(const Value& matrix, BlockFormat format) {
     const float levels = format == BlockFormat::q4_0 ? 8 : 127;
     float largest = 0;
     visit_dtype(matrix.type.dtype, [&]<class T>() {
-        const auto* elements = reinterpret_cast<const T*>(matrix.constant->bytes.data());
+        const std::byte* elements = matrix.constant->bytes.data();  // at any place
         for (std::int64_t i = 0; i < matrix.type.elements(); ++i) {
-            const float size = std::abs(static_cast<float>(elements[i]));
+            T element;
+            std::memcpy(&element, elements + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+            const float size = std::abs(static_cast<float>(element));
             largest = std::isnan(size) ? std::numeric_limits<float>::infinity() : std::max(largest, size);
         }
     });

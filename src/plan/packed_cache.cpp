@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/parallel.h"
 #include "base/warning.h"
 #include "kernels/simd/target.h"
 
@@ -43,9 +44,9 @@ void remove_leftovers(const std::filesystem::path& folder) {
 
 }  // namespace
 
-PackedCache::PackedCache(const Graph& graph, const std::string& folder) {
+PackedCache::PackedCache(const Graph& graph, const std::string& folder, int threads) {
     key_.machine = fmt::format("{} {} {}", HEADRACE_VERSION, kPackingVersion, kernels::simd_target());
-    key_.model = hash_uses(graph);
+    key_.model = hash_uses(graph, threads);
     std::string name = fmt::format("{:016x}-{}.packed", key_.model.low, key_.machine);
     std::replace(name.begin(), name.end(), ' ', '-');
     const std::filesystem::path path = std::filesystem::path(folder) / name;
@@ -59,26 +60,37 @@ PackedCache::PackedCache(const Graph& graph, const std::string& folder) {
         report(file.error());
 }
 
-ContentHash PackedCache::hash_uses(const Graph& graph) {
-    std::string uses;
+ContentHash PackedCache::hash_uses(const Graph& graph, int threads) {
+    std::vector<std::pair<const Node*, const Value*>> found;
+    std::vector<const Constant*> constants;
     for (const Node& node : graph.nodes)
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             if (node.inputs[i] == kNoValue || !may_be_packed(*node.op, i)) continue;
             const Value& value = graph.value(node.inputs[i]);
             if (value.kind != ValueKind::constant) continue;
-            uses += fmt::format("{}|{}", node.op->name, value.type.str());
-            for (const AttrValue& attr : node.op->attr_values(node.attrs.get())) uses += "|" + text_of(attr);
-            append(uses, content_of(value.constant.get()));
+            found.emplace_back(&node, &value);
+            if (contents_.try_emplace(value.constant.get()).second) constants.push_back(value.constant.get());
         }
+    for_each_index(constants.size(), threads,
+                   [&](std::size_t i) { contents_.at(constants[i]) = read_content(*constants[i]); });
+    std::string uses;
+    for (const auto& [node, value] : found) {
+        uses += fmt::format("{}|{}", node->op->name, value->type.str());
+        for (const AttrValue& attr : node->op->attr_values(node->attrs.get())) uses += "|" + text_of(attr);
+        append(uses, content_of(value->constant.get()));
+    }
     return hash_of(uses);
 }
 
-const ContentHash& PackedCache::content_of(const Constant* constant) {
+ContentHash PackedCache::read_content(const Constant& constant) const {
+    const ContentHash content = content_hash(constant.bytes.data(), constant.bytes.size());
+    pages_.give_back(constant.bytes);
+    return content;
+}
+
+ContentHash PackedCache::content_of(const Constant* constant) {
     const auto [it, is_new] = contents_.try_emplace(constant);
-    if (is_new) {
-        it->second = content_hash(constant->bytes.data(), constant->bytes.size());
-        pages_.give_back(constant->bytes);
-    }
+    if (is_new) it->second = read_content(*constant);
     return it->second;
 }
 
@@ -112,8 +124,8 @@ void PackedCache::keep(const std::map<ContentHash, std::span<const std::byte>>& 
 }
 
 void PackedCache::report(const Error& error) {
-    if (!is_reported_) warn(fmt::format("'{}' is not used and written anew: {}", path_, error.message));
-    is_reported_ = true;
+    if (!is_reported_.exchange(true))
+        warn(fmt::format("'{}' is not used and written anew: {}", path_, error.message));
 }
 
 }  // namespace headrace

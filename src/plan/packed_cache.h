@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -21,20 +22,22 @@ inline constexpr int kPackingVersion = 3;
 class PackedCache {
 public:
     /// Reads the constants that kernels could pack once, for the file's key. Several graphs and processes may
-    /// use one folder at the same time.
-    PackedCache(const Graph& graph, const std::string& folder);
+    /// use one folder at the same time. threads: for reading them.
+    PackedCache(const Graph& graph, const std::string& folder, int threads);
 
     /// What a use of a constant of that graph is called in the file. use: kernel, type and attributes.
     ContentHash name_of(const Constant* constant, std::string_view use);
     /// The form in the file, which stays mapped for as long as someone has it. Null: it is to be packed.
+    /// Several threads may ask at the same time.
     std::shared_ptr<const std::byte> find(const ContentHash& use, std::size_t bytes);
     /// Writes the file with these forms, unless they are too small to be worth one.
     void keep(const std::map<ContentHash, std::span<const std::byte>>& forms);
 
 private:
     /// The key of a graph: its uses of constants that kernels could pack.
-    ContentHash hash_uses(const Graph& graph);
-    const ContentHash& content_of(const Constant* constant);
+    ContentHash hash_uses(const Graph& graph, int threads);
+    ContentHash read_content(const Constant& constant) const;
+    ContentHash content_of(const Constant* constant);
     void report(const Error& error);
 
     std::map<const Constant*, ContentHash> contents_;
@@ -42,7 +45,7 @@ private:
     PackedFileKey key_;
     std::string path_;
     std::shared_ptr<const PackedFile> file_;
-    bool is_reported_ = false;
+    std::atomic<bool> is_reported_ = false;
     bool can_write_ = true;
 };
 

@@ -1,46 +1,107 @@
 #include "plan/packed_constants.h"
 
+#include <algorithm>
+#include <functional>
+#include <vector>
+
 #include "base/aligned_buffer.h"
+#include "base/parallel.h"
+#include "ir/constant.h"
+#include "ir/packed_growth.h"
 
 namespace headrace {
 
-void PackedConstants::use_cache(const Graph& graph, const std::string& folder) {
+void PackedConstants::use_cache(const Graph& graph, const std::string& folder, int threads) {
     const std::lock_guard lock(mutex_);
-    cache_.emplace(graph, folder);
+    cache_.emplace(graph, folder, threads);
+}
+
+/// The same bytes may be used with another shape or other attributes (transposed), hence both in the key.
+PackedConstants::Key PackedConstants::key_of(const Graph& graph, const Use& use) {
+    const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
+    std::string text = fmt::format("{}|{}", use.kernel->name, value.type.str());
+    for (const AttrValue& attr : use.node->op->attr_values(use.node->attrs.get()))
+        text += "|" + text_of(attr);
+    return {value.constant.get(), std::move(text)};
 }
 
 Result<std::shared_ptr<const std::byte>> PackedConstants::get(const Graph& graph, const Node& node,
                                                               const KernelDef& kernel) {
-    const Value& value = graph.value(node.inputs[kernel.packed_operand]);
-    // The same bytes may be used with another shape or other attributes (transposed), hence both in the key.
-    std::string use = fmt::format("{}|{}", kernel.name, value.type.str());
-    for (const AttrValue& attr : node.op->attr_values(node.attrs.get())) use += "|" + text_of(attr);
+    const Use use{&node, &kernel};
     const std::lock_guard lock(mutex_);
-    const Key key{value.constant.get(), std::move(use)};
+    const Key key = key_of(graph, use);
     Form& form = packed_[key];
-    if (!form.data) HR_TRY(fill(form, key, graph, node, kernel));
+    if (!form.data) {
+        if (!pages_) pages_.emplace();
+        HR_TRY(fill(form, name_of(key), graph, use));
+    }
     return form.data;
 }
 
-Status PackedConstants::fill(Form& form, const Key& key, const Graph& graph, const Node& node,
-                             const KernelDef& kernel) {
-    const auto types = graph.operand_types(node);
-    const std::size_t bytes = kernel.packed_bytes(Operands(types), node.attrs.get());
-    if (cache_) form.data = cache_->find(cache_->name_of(key.first, key.second), bytes);
+void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int threads) {
+    const std::lock_guard lock(mutex_);
+    struct Missing {
+        Form* form;
+        ContentHash name;
+        Use use;
+    };
+    std::vector<Missing> missing;
+    for (const Use& use : uses) {
+        const Key key = key_of(graph, use);
+        const auto [at, is_new] = packed_.try_emplace(key);
+        if (is_new) missing.push_back({&at->second, name_of(key), use});
+    }
+    if (missing.empty()) return;
+    if (!pages_) pages_.emplace();
+    // The largest first, while there is little else: some are copied to be packed.
+    const auto bytes_of = [&](const Missing& m) {
+        return graph.value(m.use.node->inputs[m.use.kernel->packed_operand]).type.bytes();
+    };
+    std::ranges::sort(missing, std::greater(), bytes_of);
+    constexpr std::size_t kWorthThreads = std::size_t{1} << 20;
+    std::size_t total = 0;
+    for (const Missing& m : missing) total += bytes_of(m);
+    if (total < kWorthThreads) threads = 1;
+    for_each_index(missing.size(), threads, [&](std::size_t i) {
+        // What fails stays without data, and get() tries again and has the error.
+        static_cast<void>(fill(*missing[i].form, missing[i].name, graph, missing[i].use).ok());
+    });
+}
+
+ContentHash PackedConstants::name_of(const Key& key) {
+    return cache_ ? cache_->name_of(key.first, key.second) : ContentHash();
+}
+
+/// Several threads fill forms at the same time.
+Status PackedConstants::fill(Form& form, const ContentHash& name, const Graph& graph, const Use& use) {
+    const auto types = graph.operand_types(*use.node);
+    const void* attrs = use.node->attrs.get();
+    form.bytes = use.kernel->packed_bytes(Operands(types), attrs);
+    if (cache_) form.data = cache_->find(name, form.bytes);
     form.is_mapped = form.data != nullptr;
-    form.bytes = bytes;
+    form.has_grown = grows_weights(*use.kernel, Operands(types), attrs);
     if (form.is_mapped) return success();
-    const Value& value = graph.value(node.inputs[kernel.packed_operand]);
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes, "packed weights"));
+    const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
+    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*value.constant, &*pages_));
     const auto shape = value.type.sizes();
-    kernel.pack({value.type.dtype, shape, value.constant->bytes.data(), value.type.format}, node.attrs.get(),
-                buffer.data());
+    use.kernel->pack({value.type.dtype, shape, plain.data(), value.type.format}, attrs, buffer.data());
     const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
     form.data = {owner, owner->data()};
     is_kept_ = false;
-    if (!pages_) pages_.emplace();
     pages_->give_back(value.constant->bytes);
     return success();
+}
+
+Result<std::shared_ptr<const std::byte>> PackedConstants::aligned(const Constant& constant) {
+    const std::lock_guard lock(mutex_);
+    auto& found = aligned_[&constant];
+    if (found) return found;
+    if (!pages_) pages_.emplace();
+    HR_ASSIGN(auto plain, AlignedBytes::of(constant, &*pages_));
+    const auto owner = std::make_shared<const AlignedBytes>(std::move(plain));
+    pages_->give_back(constant.bytes);
+    return found = {owner, owner->data()};
 }
 
 void PackedConstants::keep() {
@@ -54,17 +115,22 @@ void PackedConstants::keep() {
 }
 
 std::size_t PackedConstants::bytes() const {
-    const std::lock_guard lock(mutex_);
-    std::size_t total = 0;
-    for (const auto& [key, form] : packed_) total += form.data ? form.bytes : 0;
-    return total;
+    return bytes_where([](const Form& form) { return form.data != nullptr; });
 }
 
 std::size_t PackedConstants::mapped_bytes() const {
+    return bytes_where([](const Form& form) { return form.is_mapped; });
+}
+
+std::size_t PackedConstants::aligned_bytes() const {
     const std::lock_guard lock(mutex_);
     std::size_t total = 0;
-    for (const auto& [key, form] : packed_) total += form.is_mapped ? form.bytes : 0;
+    for (const auto& [constant, copy] : aligned_) total += copy ? constant->bytes.size() : 0;
     return total;
+}
+
+std::size_t PackedConstants::grown_bytes() const {
+    return bytes_where([](const Form& form) { return form.data && form.has_grown; });
 }
 
 }  // namespace headrace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/constant.h"
+#include "ir/packed_growth.h"
 #include "plan/placement.h"
 
 namespace headrace {
@@ -43,8 +45,7 @@ Candidate choose(const Graph& graph, const Node& node, const PlanOptions& option
     return ways.front();
 }
 
-Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptions& options,
-                           PackedConstants& packed) {
+NodePlan plan_node(const Graph& graph, const Node& node, const PlanOptions& options) {
     NodePlan plan;
     const auto types = graph.operand_types(node);
     const Operands in(types);
@@ -65,10 +66,50 @@ Result<NodePlan> plan_node(const Graph& graph, const Node& node, const PlanOptio
     const Candidate chosen = choose(graph, node, options, plan);
     plan.implementation = chosen.implementation;
     plan.kernel = chosen.kernel;
-    if (plan.kernel && plan.kernel->packed_operand >= 0) {
-        HR_ASSIGN(plan.packed, packed.get(graph, node, *plan.kernel));
-    }
     return plan;
+}
+
+bool reads_packed(const NodePlan& plan) { return plan.kernel && plan.kernel->packed_operand >= 0; }
+
+/// Has the weights of changed nodes packed, all at once.
+void pack(const Plan& plan, const PlanOptions& options, PackedConstants& packed,
+          const std::vector<bool>& changed_nodes) {
+    std::vector<PackedConstants::Use> uses;
+    for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+        if (changed_nodes[i] && reads_packed(plan.nodes[i]))
+            uses.push_back({&plan.graph.nodes[i], plan.nodes[i].kernel});
+    packed.prepare(plan.graph, uses, options.threads);
+}
+
+Status add_aligned(Plan& plan, ValueId id, PackedConstants& packed) {
+    const Value& value = plan.graph.value(id);
+    if (value.kind != ValueKind::constant || is_constant_aligned(value.constant->bytes)) return success();
+    HR_ASSIGN(plan.aligned[value.constant.get()], packed.aligned(*value.constant));
+    return success();
+}
+
+/// Whether a node only copies bytes of an operand, wherever they lie: of a vocabulary in a file, the pages
+/// that are needed.
+bool only_copies(const Plan& plan, const Node& node, const NodePlan& chosen, std::size_t operand) {
+    return node.op->name == "gather" && operand == 0 && chosen.implementation == Implementation::reference &&
+           plan.graph.value(node.inputs[operand]).type.format == BlockFormat::plain;
+}
+
+/// What a node on the CPU reads of constants.
+Status find_constants(Plan& plan, std::size_t at, PackedConstants& packed) {
+    const Node& node = plan.graph.nodes[at];
+    NodePlan& chosen = plan.nodes[at];
+    if (reads_packed(chosen)) {
+        HR_ASSIGN(chosen.packed, packed.get(plan.graph, node, *chosen.kernel));
+    }
+    if (chosen.on_device) return success();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue) continue;
+        const bool is_packed = reads_packed(chosen) && static_cast<int>(i) == chosen.kernel->packed_operand;
+        if (!is_packed && !only_copies(plan, node, chosen, i))
+            HR_TRY(add_aligned(plan, node.inputs[i], packed));
+    }
+    return success();
 }
 
 }  // namespace
@@ -84,6 +125,8 @@ std::vector<Candidate> candidates(const Graph& graph, const Node& node, const Pl
         for (const KernelDef& kernel : node.op->kernels)
             if (kernel.applies(in, {constants.get(), mask.size()}, node.attrs.get()))
                 ways.push_back({Implementation::kernel, &kernel});
+        const auto grows = [&](const Candidate& c) { return grows_weights(*c.kernel, in, node.attrs.get()); };
+        if (options.low_memory && !std::ranges::all_of(ways, grows)) std::erase_if(ways, grows);
     }
     if (options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok())
         ways.push_back({Implementation::native});
@@ -115,16 +158,18 @@ Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants&
 
 Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
               const std::vector<bool>& changed_nodes) {
+    for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+        if (changed_nodes[i]) plan.nodes[i] = plan_node(plan.graph, plan.graph.nodes[i], options);
+    pack(plan, options, packed, changed_nodes);
     plan.flops = plan.bytes = 0;
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-        if (changed_nodes[i]) {
-            auto planned = plan_node(plan.graph, plan.graph.nodes[i], options, packed);
-            if (!planned.ok()) return planned.error().within(plan.graph.nodes[i].title());
-            plan.nodes[i] = std::move(planned).value();
-        }
+        if (changed_nodes[i])
+            if (const Status found = find_constants(plan, i, packed); !found.ok())
+                return found.error().within(plan.graph.nodes[i].title());
         plan.flops += plan.nodes[i].cost.flops;
         plan.bytes += plan.nodes[i].cost.bytes;
     }
+    for (const auto& [name, id] : plan.graph.outputs) HR_TRY(add_aligned(plan, id, packed));
     return success();
 }
 

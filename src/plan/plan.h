@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ struct PlanOptions {
     std::vector<ggml_backend_device*> devices = {};  ///< that share the graph; none: the CPU alone
     bool packed_kernels = true;
     bool native_ops = true;
+    bool low_memory = false;         ///< no kernel that grows_weights, where there is another
     const Tuning* tuning = nullptr;  ///< measured choices; null: rules alone
-    int threads = 0;                 ///< of the runs, which choices depend on
+    int threads = 0;                 ///< of the runs, which choices depend on, and for packing
 };
 
 /// One way to run a node on the CPU.
@@ -50,6 +52,9 @@ struct Plan {
     Graph graph;
     SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
+    /// Of constants that a file has at places where kernels cannot read them, those that some node reads
+    /// plain.
+    std::map<const Constant*, std::shared_ptr<const std::byte>> aligned;
     double flops = 0, bytes = 0;
 
     /// Rough time on one thread, for choosing how many to wake.

@@ -19,12 +19,17 @@ Status status_of(const std::exception_ptr& thrown, const std::string& title) {
     }
 }
 
+const std::byte* place_of(const Plan& plan, const Constant& constant) {
+    const auto copy = plan.aligned.find(&constant);
+    return copy == plan.aligned.end() ? constant.bytes.data() : copy->second.get();
+}
+
 }  // namespace
 
 void Instance::place_leaves(const StateBuffers& states) {
     for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i]->data());
     for (const ConstantTensor& c : lowered_.constants)
-        if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(c.constant->bytes.data()));
+        if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(place_of(*plan_, *c.constant)));
 }
 
 std::size_t Instance::own_bytes() const {

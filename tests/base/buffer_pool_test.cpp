@@ -33,6 +33,27 @@ TEST(BufferPool, SharesABufferOnlyAmongSizesThatRoundToTheSameMultipleOf64) {
     EXPECT_EQ(pool.stats().allocated_bytes, 1024u + 1088);
 }
 
+TEST(BufferPool, LetsLargeBuffersServeDownToHalfTheirSize) {
+    const BufferPool pool;
+    take(pool, 1'000'000);
+    const PooledBuffer smaller = take(pool, 600'000);
+    EXPECT_EQ(pool.stats().reuses, 1);
+    EXPECT_EQ(smaller.bytes(), 600'000u);
+    EXPECT_GE(pool.stats().live_bytes, 1'000'000u) << "all of it is handed out";
+    take(pool, 400'000);
+    EXPECT_EQ(pool.stats().allocations, 2);
+}
+
+TEST(BufferPool, KeepsNoMoreIdleThanTwiceWhatWasHandedOutAtOnce) {
+    const BufferPool pool;
+    for (std::size_t i = 1; i <= 200; ++i) take(pool, i * 300'000);
+    EXPECT_LE(pool.stats().idle_bytes, 2 * 60'000'064u);
+    EXPECT_GE(pool.stats().idle_bytes, 60'000'000u);
+    const BufferPool small;
+    for (std::size_t i = 1; i <= 1000; ++i) take(small, i * 2048);
+    EXPECT_LE(small.stats().idle_bytes, std::size_t{8} << 20);
+}
+
 TEST(BufferPool, GivesTwoHoldersDifferentMemory) {
     const BufferPool pool;
     std::set<const std::byte*> seen;

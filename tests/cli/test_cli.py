@@ -115,6 +115,18 @@ def test_bench_tunes_for_later_starts(graph, tmp_path):
     assert headrace("run", graph, *shape, *tuning) == headrace("run", graph, *shape, "--tuning", "off")
 
 
+def test_low_memory_does_without_transformed_filters(tmp_path):
+    builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+    w = np.random.default_rng(0).standard_normal((256, 256, 3, 3)).astype(np.float32)
+    y = builder.conv2d(builder.input("x", [1, 256, 14, 14], "float32"), builder.constant(w))
+    builder.build({"y": y}).save(str(tmp_path / "model.hrg"))
+    normal, low = (
+        headrace("inspect", tmp_path / "model.hrg", "--memory", memory) for memory in ("normal", "low")
+    )
+    assert "packed 4.00 MiB (0.00 mapped, 4.00 transformed)" in normal
+    assert "packed 2.25 MiB (0.00 mapped, 0.00 transformed)" in low
+
+
 def test_packed_weights_are_kept_where_one_wants_them(tmp_path):
     builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
     w = np.random.default_rng(0).standard_normal((1024, 512)).astype(np.float32)
@@ -123,11 +135,17 @@ def test_packed_weights_are_kept_where_one_wants_them(tmp_path):
     cache = ("--packed-cache", tmp_path / "cache")
     first = headrace("run", tmp_path / "model.hrg", *cache)
     (kept,) = (tmp_path / "cache").iterdir()
-    assert "packed 2.00 MiB (2.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
+    assert "packed 2.00 MiB (2.00 mapped, 0.00 transformed)" in headrace(
+        "inspect", tmp_path / "model.hrg", *cache
+    )
     assert headrace("run", tmp_path / "model.hrg", *cache) == first
     kept.write_bytes(kept.read_bytes()[:-1])
-    assert "packed 2.00 MiB (0.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
-    assert "packed 2.00 MiB (2.00 mapped)" in headrace("inspect", tmp_path / "model.hrg", *cache)
+    assert "packed 2.00 MiB (0.00 mapped, 0.00 transformed)" in headrace(
+        "inspect", tmp_path / "model.hrg", *cache
+    )
+    assert "packed 2.00 MiB (2.00 mapped, 0.00 transformed)" in headrace(
+        "inspect", tmp_path / "model.hrg", *cache
+    )
 
 
 def test_bench_alternates_with_onnx_runtime(graph, tmp_path):

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "ir/graph_builder.h"
+#include "ops/catalog.h"
 #include "ops/op.h"
 #include "plan/plan.h"
 
@@ -54,6 +58,94 @@ TEST(PackedConstants, PackOncePerConstantAndWayOfUse) {
         EXPECT_EQ(packs, way == 0 ? 1 : 2);
         EXPECT_EQ(packed.bytes(), way == 0 ? 16u : 32u);
     }
+}
+
+/// Weights of a file that begin one byte beyond a multiple of 64; element i of weight w is w + i.
+struct FileOfWeights {
+    static constexpr std::size_t kElements = 8192;
+    std::vector<std::vector<std::byte>> bytes;
+
+    ValueId add(GraphBuilder& b, int weight) {
+        std::vector<float> elements(kElements);
+        for (std::size_t i = 0; i < kElements; ++i)
+            elements[i] = static_cast<float>(i) + static_cast<float>(weight);
+        auto& stored = bytes.emplace_back(kElements * sizeof(float) + 128);
+        const auto place = 64 - reinterpret_cast<std::uintptr_t>(stored.data()) % 64 + 1;
+        const std::span at(stored.data() + place, kElements * sizeof(float));
+        std::memcpy(at.data(), elements.data(), at.size());
+        auto constant = std::make_shared<const Constant>(
+            Constant{.bytes = at, .owner = nullptr, .mapped = true, .key = ""});
+        return b.constant({DType::f32, {kElements}}, std::move(constant)).value();
+    }
+    Graph graph(const OpDef& op, int count) {
+        GraphBuilder b;
+        ValueId v = b.input("x", {DType::f32, {4}}).value();
+        for (int w = 0; w < count; ++w) v = b.op(op, {v, add(b, w)}).value()[0];
+        EXPECT_TRUE(b.mark_output("y", v).ok());
+        return b.finish().value();
+    }
+};
+
+/// Keeps what it is given to pack.
+struct Copied : Doubled {
+    static constexpr std::string_view name = "copied";
+    static inline const std::array<KernelDef, 1> kernels{
+        KernelDef{.name = "copying",
+                  .applies = [](const Operands& in, std::span<const bool> constant,
+                                const void*) { return in.has(1) && constant[1]; },
+                  .packed_operand = 1,
+                  .packed_bytes = [](const Operands& in, const void*) { return in[1].bytes(); },
+                  .pack =
+                      [](const ConstView& plain, const void*, std::byte* packed) {
+                          const auto* from = reinterpret_cast<const float*>(plain.data);
+                          std::copy_n(from, plain.elements(), reinterpret_cast<float*>(packed));
+                      },
+                  .run = [](const TensorArgs&, const void*) {}}};
+};
+
+TEST(PackedConstants, ArePackedOnSeveralThreadsWhereverAFileHasThem) {
+    static const OpDef op = make_def<Copied>();
+    FileOfWeights file;
+    constexpr std::size_t kWeights = 40;
+    const Graph graph = file.graph(op, kWeights);
+    PackedConstants packed;
+    const auto plan = make_plan(graph, {.threads = 4}, packed);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(packed.bytes(), kWeights * FileOfWeights::kElements * sizeof(float));
+    EXPECT_TRUE(plan.value().aligned.empty()) << "nobody reads them plain";
+    for (std::size_t w = 0; w < kWeights; ++w) {
+        const auto* elements = reinterpret_cast<const float*>(plan.value().nodes[w].packed.get());
+        for (std::size_t i = 0; i < FileOfWeights::kElements; ++i)
+            ASSERT_EQ(elements[i], static_cast<float>(i) + static_cast<float>(w));
+    }
+}
+
+TEST(Plan, HasWhatNodesReadPlainWhereKernelsCanReadIt) {
+    static const OpDef op = make_def<Copied>();
+    FileOfWeights file;
+    const Graph graph = file.graph(op, 2);
+    PackedConstants packed;
+    const auto plan = make_plan(graph, {.packed_kernels = false}, packed);
+    ASSERT_TRUE(plan.ok());
+    ASSERT_EQ(plan.value().aligned.size(), 2U);
+    for (const auto& [constant, copy] : plan.value().aligned) {
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(copy.get()) % 16, 0U);
+        EXPECT_EQ(std::memcmp(copy.get(), constant->bytes.data(), constant->bytes.size()), 0);
+    }
+    const auto again = make_plan(graph, {.packed_kernels = false}, packed);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again.value().aligned, plan.value().aligned) << "all plans share one copy";
+}
+
+TEST(Plan, LeavesInTheFileWhatNodesOnlyCopy) {
+    FileOfWeights file;
+    GraphBuilder b;
+    const ValueId table = file.add(b, 0), at = b.input("at", {DType::i64, {4}}).value();
+    ASSERT_TRUE(b.mark_output("y", b.op(*find_op("gather"), {table, at}).value()[0]).ok());
+    PackedConstants packed;
+    const auto plan = make_plan(b.finish().value(), {}, packed);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_TRUE(plan.value().aligned.empty());
 }
 
 TEST(Plan, WithoutPackedKernelsPacksNothing) {

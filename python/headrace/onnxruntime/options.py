@@ -8,7 +8,7 @@ from typing import Any
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
-LOAD_ENTRIES = ("device", "weights", "power_preference")
+LOAD_ENTRIES = ("device", "weights", "memory", "power_preference")
 _PREFIX = "headrace."
 
 
@@ -87,8 +87,8 @@ class _Typed:
 class SessionOptions(_Typed):
     """Threads, profiling and dimensions are Headrace's, too; the rest is kept, and read by nobody.
 
-    add_session_config_entry("headrace.device", ...), "headrace.weights" and "headrace.power_preference" are
-    what headrace.load takes by these names.
+    add_session_config_entry("headrace.device", ...), "headrace.weights", "headrace.memory" and
+    "headrace.power_preference" are what headrace.load takes by these names.
     """
 
     __slots__ = ("_dimensions", "_entries", "_providers")

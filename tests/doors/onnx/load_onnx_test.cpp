@@ -74,6 +74,71 @@ TEST(LoadOnnx, LeavesWeightsInTheFilesPagesWhereTheirPlaceAllowsIt) {
     }
 }
 
+/// y = x · matrix + table, of one name that moves both through all places within 16 bytes.
+std::string model_of_large_weights(const std::string& name, const std::vector<float>& numbers) {
+    const std::string raw(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+    const std::string tensor = number_field(1, 64) + number_field(1, 64) + number_field(2, 1) +
+                               bytes_field(8, name) + bytes_field(9, raw);
+    return model_of({node("MatMul", {"x", name}, "z"), node("Add", {"z", name}, "y")},
+                    {float_value("x", {"64", "64"})}, {float_value("y", {})}, tensor);
+}
+
+TEST(LoadOnnx, LeavesLargeWeightsInTheFilesPagesAtAnyPlace) {
+    const TemporaryFolder folder;
+    std::vector<float> numbers(64 * 64), unit(64 * 64), y(64 * 64);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 251) - 100;
+    for (std::size_t i = 0; i < 64; ++i) unit[i * 65] = 1;
+    const std::array<std::int64_t, 2> shape{64, 64};
+    for (std::size_t margin = 0; margin < 16; ++margin) {
+        const std::string path = (folder.path() / "model.onnx").string();
+        std::ofstream(path, std::ios::binary | std::ios::trunc)
+            << model_of_large_weights(std::string(20 + margin, 'w'), numbers);
+        const auto graph = load_onnx(path);
+        const auto constant = std::ranges::find(graph->values, ValueKind::constant, &Value::kind);
+        ASSERT_NE(constant, graph->values.end());
+        EXPECT_TRUE(constant->constant->mapped);
+        Session session(compile(*graph, {.packed_cache = "off", .tuning = "off"}));
+        const std::array in{InputView{DType::f32, shape, unit.data()}};
+        const std::array out{OutputView{y.data(), y.size() * sizeof(float)}};
+        session.run(in, out);
+        for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 2 * numbers[i]) << margin << ' ' << i;
+        std::filesystem::remove(path);
+    }
+}
+
+TEST(LoadOnnx, TakesRowsAndElementsOutOfLargeWeightsAtAnyPlaceOfTheFile) {
+    const TemporaryFolder folder;
+    std::vector<float> numbers(64 * 64), rows(2 * 64), elements(64 * 2);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+    const std::string raw(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+    const std::array<std::int64_t, 1> shape{2};
+    const std::array<std::int64_t, 2> at{63, 5};
+    for (std::size_t margin = 0; margin < 16; ++margin) {
+        const std::string name(20 + margin, 'w'), path = (folder.path() / "model.onnx").string();
+        const std::string tensor = number_field(1, 64) + number_field(1, 64) + number_field(2, 1) +
+                                   bytes_field(8, name) + bytes_field(9, raw);
+        const std::string axis = bytes_field(1, "axis") + number_field(3, 1) + number_field(20, 2);
+        const std::string two_of_i64 =
+            number_field(1, 7) + bytes_field(2, bytes_field(1, number_field(1, 2)));
+        std::ofstream(path, std::ios::binary | std::ios::trunc) << model_of(
+            {node("Gather", {name, "i"}, "y"), node("Gather", {name, "i"}, "z") + bytes_field(5, axis)},
+            {bytes_field(1, "i") + bytes_field(2, bytes_field(1, two_of_i64))},
+            {float_value("y", {}), float_value("z", {})}, tensor);
+        Session session(compile(*load_onnx(path), {.packed_cache = "off", .tuning = "off"}));
+        const std::array in{InputView{DType::i64, shape, at.data()}};
+        const std::array out{OutputView{rows.data(), rows.size() * sizeof(float)},
+                             OutputView{elements.data(), elements.size() * sizeof(float)}};
+        session.run(in, out);
+        for (std::size_t i = 0; i < 64; ++i) {
+            ASSERT_EQ(rows[i], numbers[63 * 64 + i]) << margin;
+            ASSERT_EQ(rows[64 + i], numbers[5 * 64 + i]) << margin;
+            ASSERT_EQ(elements[2 * i], numbers[i * 64 + 63]) << margin;
+            ASSERT_EQ(elements[2 * i + 1], numbers[i * 64 + 5]) << margin;
+        }
+        std::filesystem::remove(path);
+    }
+}
+
 TEST(LoadOnnx, NamesTheNodeItsOperatorWhatIsInTheWayAndWhatToDo) {
     EXPECT_THAT(
         error_of(model({node("Muul", {"x"}, "y")}), Code::unsupported),

@@ -52,7 +52,7 @@ void OpWriter::count(const Operand& x) {
 ValueId OpWriter::constant(const Operand& x) {
     Elements& elements = *x->known;
     count(x);
-    if (!is_constant_aligned(elements.data->bytes)) align(elements);
+    if (!stays_in_place(*elements.data)) align(elements);
     TensorType type{stored_as(x->type), Shape(elements.shape.begin(), elements.shape.end())};
     return value_or_refuse(builder_.constant(std::move(type), elements.data));
 }
