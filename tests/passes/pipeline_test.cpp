@@ -56,6 +56,9 @@ Graph untidy_graph() {
     const ValueId real = t.op("dequantize_linear", {t.input("bytes", {2}, DType::i8), step, zero});
     t.output("same",
              t.op("quantize_linear", {t.op("reshape", {real}, {{"new_shape", Extents{2, 1}}}), step, zero}));
+    // A function of one byte.
+    const ValueId level = t.op("dequantize_linear", {t.input("level", {2}, DType::i8), step, zero});
+    t.output("looked_up", t.op("quantize_linear", {t.op("tanh", {level}), step, zero}));
     // A product of bytes that nothing quantizes.
     const ValueId rows = t.op("dequantize_linear", {t.input("rows", {2, 3}, DType::i8), step, zero});
     const ValueId few = t.constant("few", DType::i8, {3, 2}, std::vector<std::int8_t>{1, -2, 3, 4, 5, -6});
@@ -79,7 +82,8 @@ TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w, constant) {transpose_b=true, activation=\"relu\"}");
     EXPECT_EQ(formula(graph, "gated"), "glu(gate, x)");
-    EXPECT_EQ(graph.nodes.size(), 16U);
+    EXPECT_EQ(formula(graph, "looked_up"), "byte_table(level, constant)");
+    EXPECT_EQ(graph.nodes.size(), 17U);
     ASSERT_EQ(reports.value().size(), all_passes().size());
     for (const PassReport& report : reports.value()) {
         EXPECT_TRUE(report.ran) << report.name;
@@ -162,7 +166,7 @@ TEST(Pipeline, StopsAfterAPassAndShowsTheGraphAfterEach) {
         seen.push_back(fmt::format("{}: {}", pass, g.nodes.size()));
     };
     const auto reports = run_passes(graph, options).value();
-    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 31", "eliminate_no_ops: 30"));
+    EXPECT_THAT(seen, ElementsAre("eliminate_dead_code: 34", "eliminate_no_ops: 33"));
     EXPECT_THAT(names_of_ran(reports), ElementsAre("eliminate_dead_code", "eliminate_no_ops"));
     EXPECT_EQ(reports.size(), all_passes().size());
 }
