@@ -260,7 +260,7 @@ def compare(case: Case, rounds: int, threads: int) -> dict[str, Any]:
         link.unlink()
     outputs = {side: np.load(case.folder / f"{side}.npy") for side in SIDES}
     for side, output in outputs.items():
-        if not np.allclose(output, outputs[PEER], atol=1e-3 * np.abs(outputs[PEER]).max()):
+        if not np.allclose(output, outputs[PEER], atol=max(1e-6, 1e-3 * np.abs(outputs[PEER]).max())):
             sys.exit(f"error: {case.name}: {side} gives another answer than {PEER}")
     medians = {
         side: {key: statistics.median(one[key] for one in all_) for key in all_[0]}

@@ -6,31 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 namespace headrace {
-
-namespace {
-
-/// Frees memory that nobody will ask for soon. Its pages go to the system at once: the C library keeps what
-/// lies within its heap, which grows and becomes full of holes by buffers of ever other sizes.
-void let_go(AlignedBuffer buffer) {
-#ifdef __linux__
-    constexpr std::size_t kWorthACall = std::size_t{1} << 18;
-    if (buffer.bytes() >= kWorthACall) {
-        const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-        const auto first = reinterpret_cast<std::uintptr_t>(buffer.data());
-        const std::uintptr_t begin = (first + page - 1) / page * page;
-        madvise(reinterpret_cast<void*>(begin), (first + buffer.bytes()) / page * page - begin,
-                MADV_DONTNEED);
-    }
-#endif
-}
-
-}  // namespace
 
 struct BufferPool::Impl {
     Impl(int most_per_size, std::size_t most_bytes)
@@ -96,14 +72,11 @@ BufferStats BufferPool::stats() const {
 
 void BufferPool::reset() {
     Impl::Idle freed;
-    {
-        const std::lock_guard lock(impl_->mutex);
-        freed.swap(impl_->idle);
-        impl_->by_size.clear();
-        impl_->stats.idle_buffers = 0;
-        impl_->stats.idle_bytes = 0;
-    }
-    for (AlignedBuffer& dropped : freed) let_go(std::move(dropped));
+    const std::lock_guard lock(impl_->mutex);
+    freed.swap(impl_->idle);
+    impl_->by_size.clear();
+    impl_->stats.idle_buffers = 0;
+    impl_->stats.idle_bytes = 0;
 }
 
 Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t bytes, std::string_view purpose,
@@ -144,8 +117,6 @@ void PooledBuffer::release() {
         pool_->stats.live_bytes -= buffer_.bytes();
         if (reuse_) pool_->give_back(std::move(buffer_), freed);
     }
-    for (AlignedBuffer& dropped : freed) let_go(std::move(dropped));
-    if (buffer_) let_go(std::move(buffer_));
     buffer_ = {};
     bytes_ = 0;
     pool_.reset();

@@ -87,8 +87,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
             [&](const std::string& name) {
                 options.compile.memory = name == "low" ? MemoryUse::low : MemoryUse::normal;
             },
-            "normal (default), or low: without forms of weights that take more than these; convolutions of "
-            "3 x 3 take up to twice the time")
+            "normal (default), or low: without transformed filters, which take more than the plain ones")
         ->check(CLI::IsMember({"normal", "low"}))
         ->type_name("")
         ->group(kRunning);

@@ -320,9 +320,9 @@ def test_headraces_own_options_reach_headrace() -> None:
     assert 1e-3 < apart < 50, "weights of 4 bits are used"
     options.add_session_config_entry("headrace.memory", "little")
     with pytest.raises(Exception, match="memory 'little' is none of normal, low"):
-        ours.InferenceSession(model, options)
+        ours.InferenceSession(model, options).run(None, {"x": x})
     options.add_session_config_entry("headrace.memory", "low")
-    ours.InferenceSession(model, options)
+    ours.InferenceSession(model, options).run(None, {"x": x})
     with pytest.raises(
         Exception, match=r"no configuration 'headrace.colour'; Headrace's own are headrace.device"
     ):
