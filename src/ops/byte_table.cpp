@@ -1,5 +1,6 @@
 /// A function of one byte, by a table.
 #include <array>
+#include <cstring>
 
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -25,10 +26,12 @@ struct ByteTable {
 
     static void reference(const TensorArgs& args, const NoAttrs&) {
         const auto* x = reinterpret_cast<const std::uint8_t*>(args.in[0].data);
-        const auto* table = reinterpret_cast<const std::uint8_t*>(args.in[1].data);
+        // A copy, which what is written cannot change.
+        std::array<std::uint8_t, kBytesOfTable> table;
+        std::memcpy(table.data(), args.in[1].data, table.size());
         auto* y = reinterpret_cast<std::uint8_t*>(args.out[0].data);
         const auto part = args.share.of(args.out[0].elements(), 64);
-        for (std::int64_t i = part.begin; i < part.end; ++i) y[i] = table[x[i]];
+        for (std::int64_t i = part.begin; i < part.end; ++i) y[i] = table[std::size_t{x[i]}];
     }
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {

@@ -115,8 +115,8 @@ struct QuantizedConv2d {
     static void pack_winograd(const ConstView& filter, const void* attrs, std::byte* packed) {
         const Int8Filter f(filter.shape, cast(attrs));
         visit_weights(filter, [&]<class T>() {
-            kernels::pack_int8_winograd(f.ordered<T>(filter).data(),
-                                        static_cast<std::size_t>(f.axes.size[1]), f.channels, packed);
+            kernels::pack_int8_winograd(f.ordered<T>(filter).data(), static_cast<std::size_t>(f.axes.size[1]),
+                                        f.channels, packed);
         });
     }
     static std::size_t packed_bytes(const Operands& in, const void* attrs) {

@@ -63,9 +63,11 @@ private:
         const int16_t* filters = panels_ + out * pairs_ * 2;
         const size_t at = (image_ * g_.out_h * g_.out_w + first) * g_.out_channels + channel;
         if (g_.result.is_signed)
-            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, filters, pairs_, static_cast<int8_t*>(g_.result.y) + at);
+            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, filters, pairs_,
+                           static_cast<int8_t*>(g_.result.y) + at);
         else
-            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, filters, pairs_, static_cast<uint8_t*>(g_.result.y) + at);
+            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, filters, pairs_,
+                           static_cast<uint8_t*>(g_.result.y) + at);
     }
 
     const Int8Conv2dArgs& g_;

@@ -241,9 +241,8 @@ private:
         const auto column = [&](ptrdiff_t at) HWY_ATTR {
             if (at < 0 || at >= static_cast<ptrdiff_t>(g_.in_w)) return column_of(zero, zero, zero);
             const size_t place = static_cast<size_t>(at) * channels_ + c;
-            const auto load = [&](const X* p) HWY_ATTR {
-                return hn::PromoteTo(d16, hn::LoadU(d8, p + place));
-            };
+            const auto load = [&](const X* p)
+                                  HWY_ATTR { return hn::PromoteTo(d16, hn::LoadU(d8, p + place)); };
             return column_of(load(rows[0]), load(rows[1]), load(rows[2]));
         };
         ptrdiff_t at = static_cast<ptrdiff_t>(x * kStride) - g_.pad_left;
@@ -273,8 +272,7 @@ private:
         for (size_t h = 0; h < 2; ++h) {
             const TileVec real =
                 hn::ConvertTo(d, hn::Add(sums.of[h].total(), hn::LoadU(Int8Tag(), f.init[h])));
-            rounded[h] =
-                round_(hn::Mul(hn::Add(real, hn::LoadU(d, f.bias[h])), hn::LoadU(d, f.scale[h])));
+            rounded[h] = round_(hn::Mul(hn::Add(real, hn::LoadU(d, f.bias[h])), hn::LoadU(d, f.scale[h])));
         }
         const hn::Rebind<Y, decltype(d16)> d8;
         hn::StoreU(hn::DemoteTo(d8, hn::ReorderDemote2To(d16, rounded[0], rounded[1])), d8, y);

@@ -64,11 +64,13 @@ private:
         const W* matrix = panels_ + col * pairs_ * 2;
         const size_t at = first * g_.n + col;
         if (const auto* sums = std::get_if<int32_t*>(&g_.result)) {
-            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_, *sums + at);
+            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_,
+                           *sums + at);
         } else if (const auto* real = std::get_if<RealSums>(&g_.result)) {
             if (real->bias) std::copy_n(real->bias + col, columns, bias);
             for (size_t c = 0; c < columns; ++c) scale[c] = real->factor * real->scale[col + c];
-            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_, real->y + at);
+            multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_,
+                           real->y + at);
             finish_panel(*real, count, columns, at);
         } else {
             const auto& bytes = std::get<Requantization>(g_.result);
@@ -77,9 +79,11 @@ private:
             const Rounder round(bytes);
             tile.round = &round;
             if (bytes.is_signed)
-                multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_, static_cast<int8_t*>(bytes.y) + at);
+                multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_,
+                               static_cast<int8_t*>(bytes.y) + at);
             else
-                multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_, static_cast<uint8_t*>(bytes.y) + at);
+                multiply_strip(tile, scratch_.rows.data(), scratch_.sums.data(), count, matrix, pairs_,
+                               static_cast<uint8_t*>(bytes.y) + at);
         }
     }
 

@@ -10,8 +10,8 @@
 #define HEADRACE_KERNELS_INT8_WINOGRAD_LAYOUT
 namespace headrace::kernels {
 
-// A tile of the output is 2 × 2 pixels and reads 4 × 4. Filters are transformed by twice the matrix G that has
-// halves: sums are 4 times what they stand for, and everything fits in 16 bits but the sums.
+// A tile of the output is 2 × 2 pixels and reads 4 × 4. Filters are transformed by twice the matrix G that
+// has halves: sums are 4 times what they stand for, and everything fits in 16 bits but the sums.
 inline constexpr size_t kInt8Products = 16, kInt8Side = 4;
 
 // Of a panel of output channels, all products' pairs lie together: [panel][product][pairs][kPairPanel][2].
@@ -166,9 +166,9 @@ private:
         const int32_t* from = scratch_.sums.data() + at * kPairPanel;
         Int8Vec sums[2][2][kPanelVecs];
         for (size_t v = 0; v < kPanelVecs; ++v)
-            sum_products(
-                [&](size_t i) HWY_ATTR { return hn::LoadU(d, from + i * sums_step_ + v * kLanes); },
-                [&](size_t r, size_t x, Int8Vec sum) HWY_ATTR { sums[r][x][v] = hn::ShiftRight<2>(sum); });
+            sum_products([&](size_t i) HWY_ATTR { return hn::LoadU(d, from + i * sums_step_ + v * kLanes); },
+                         [&](size_t r, size_t x, Int8Vec sum)
+                             HWY_ATTR { sums[r][x][v] = hn::ShiftRight<2>(sum); });
         const size_t rows = std::min<size_t>(2, g_.out_h - t.row),
                      columns = std::min<size_t>(2, g_.out_w - t.column);
         for (size_t r = 0; r < rows; ++r)

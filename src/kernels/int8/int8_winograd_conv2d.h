@@ -19,8 +19,9 @@ size_t packed_int8_winograd_bytes(size_t in_channels, size_t out_channels);
 template <class T>
 void pack_int8_winograd(const T* w, size_t in_channels, size_t out_channels, std::byte* packed);
 
-// As int8_conv2d(), for shapes of has_int8_winograd_conv2d(). Runs thread ith's share of nth, split over tiles
-// of 2 × 2 pixels and output channels. Keeps for each thread what at most 48 tiles read, in 16 bits, 16 times.
+// As int8_conv2d(), for shapes of has_int8_winograd_conv2d(). Runs thread ith's share of nth, split over
+// tiles of 2 × 2 pixels and output channels. Keeps for each thread what at most 48 tiles read, in 16 bits, 16
+// times.
 void int8_winograd_conv2d(const Int8Conv2dArgs& args, const std::byte* packed, int ith, int nth);
 
 }  // namespace headrace::kernels

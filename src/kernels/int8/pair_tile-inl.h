@@ -129,8 +129,8 @@ HWY_INLINE Int8Vec load_pairs(const W* b) {
     }
 }
 
-// Of a panel's row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias; or
-// the sums.
+// Of a panel's row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias;
+// or the sums.
 template <class Y>
 HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVecs], Y* y) {
     const TileTag d;

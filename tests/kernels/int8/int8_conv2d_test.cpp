@@ -85,16 +85,14 @@ const Form kForms[] = {
          return packed_depthwise_pairs_bytes(g.out_channels, g.kernel_h, g.kernel_w);
      },
      [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
-         pack_as(w, wide, [&](const auto* p) {
-             pack_depthwise_pairs(p, g.out_channels, g.kernel_h, g.kernel_w, to);
-         });
+         pack_as(w, wide,
+                 [&](const auto* p) { pack_depthwise_pairs(p, g.out_channels, g.kernel_h, g.kernel_w, to); });
      },
      &int8_depthwise_conv2d},
     {"transformed filters", &has_int8_winograd_conv2d,
      [](const Int8Conv2dArgs& g) { return packed_int8_winograd_bytes(g.in_channels, g.out_channels); },
      [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
-         pack_as(w, wide,
-                 [&](const auto* p) { pack_int8_winograd(p, g.in_channels, g.out_channels, to); });
+         pack_as(w, wide, [&](const auto* p) { pack_int8_winograd(p, g.in_channels, g.out_channels, to); });
      },
      &int8_winograd_conv2d}};
 
