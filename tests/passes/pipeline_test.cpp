@@ -115,7 +115,8 @@ TEST(Pipeline, RunsEachPassAfterThoseThatItFollows) {
 
 std::vector<std::string_view> names_in_order(const std::vector<Pass>& passes) {
     std::vector<std::string_view> names;
-    for (const Pass& pass : in_order(passes).value()) names.push_back(pass.name);
+    const std::vector<Pass> ordered = in_order(passes).value();
+    for (const Pass& pass : ordered) names.push_back(pass.name);
     return names;
 }
 
