@@ -76,7 +76,8 @@ endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/headrace)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/headrace
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT headraceTargets NAMESPACE headrace:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/headraceConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/headraceConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -119,8 +119,9 @@ std::vector<CompletionCommand::Option> server_options() {
     std::vector<CompletionCommand::Option> options{
         {.names = {"--config"}, .summary = "options as lines of `name = value`", .takes_value = true}};
     for (const serve::Flag& flag : serve::flags()) {
-        if (flag.kind == serve::FlagKind::is_refused) continue;
-        for (const std::string_view list : {flag.names, flag.negative}) {
+        // What asks for something that there is not may be switched off.
+        const bool is_refused = flag.kind == serve::FlagKind::is_refused;
+        for (const std::string_view list : {is_refused ? std::string_view() : flag.names, flag.negative}) {
             CompletionCommand::Option option{.summary = std::string(flag.summary),
                                              .takes_value = !flag.value.empty()};
             for (const std::string_view name : serve::words(list)) option.names.emplace_back(name);

@@ -91,18 +91,26 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
     for (std::size_t i = 0; i + 1 < parts.size() && at.number() >= 0; ++i)
         at.become(::openat(at.number(), parts[i].c_str(), kKept | O_DIRECTORY));
     if (at.number() < 0) return cannot_open(path);
-    at.become(::openat(at.number(), parts.back().c_str(), kKept | O_NONBLOCK));  // a pipe would keep waiting
-    if (at.number() < 0) return cannot_open(path);
-    struct stat found {};
-    if (::fstat(at.number(), &found) != 0) return cannot_open(path);
-    if (!S_ISREG(found.st_mode))
+    const char* name = parts.back().c_str();
+    Descriptor file(::openat(at.number(), name, kKept | O_NONBLOCK));  // a pipe would keep waiting
+    struct stat opened {
+    }, named{};
+    if (file.number() < 0 || ::fstat(file.number(), &opened) != 0) return cannot_open(path);
+    if (!S_ISREG(opened.st_mode))
         return invalid("its data is in {}, which is no regular file; put one there", text(path));
-    if (found.st_nlink > 1)
+    // Of what was opened this name may be gone by now, and one outside be the only one that is left. So names
+    // are counted where this one still leads to it.
+    if (::fstatat(at.number(), name, &named, AT_SYMLINK_NOFOLLOW) != 0) return cannot_open(path);
+    if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino)
+        return failure(Code::io,
+                       "its data is in {}, which was replaced while it was opened; load the model again",
+                       text(path));
+    if (named.st_nlink > 1)
         return invalid(
             "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
             "folder; {}",
-            text(path), found.st_nlink, kRemedy);
-    return MappedFile::of_descriptor(at.release(), text(path));
+            text(path), named.st_nlink, kRemedy);
+    return MappedFile::of_descriptor(file.release(), text(path));
 }
 
 #else
