@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from elf import ROOT
@@ -85,6 +88,15 @@ def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
     done = start(*command, cwd=cwd, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
+
+
+@contextmanager
+def wheel_folder() -> Iterator[Path]:
+    """The folder in which pip compiles the package, for one at a time: files' tests run side by side."""
+    folder = ROOT / "build/wheel"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
 
 
 def build_settings() -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT
-from environments import PROGRAM, RESULT, build_settings, run, start
+from environments import PROGRAM, RESULT, build_settings, run, start, wheel_folder
 
 # What venv itself may put there.
 BARE = {"pip", "setuptools"}
@@ -45,9 +45,10 @@ def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     reached = start(*pip, "download", "--no-deps", "--dest", folder / "reached", "scikit-build-core")
     if reached.returncode:
         pytest.skip(f"pip downloads nothing here: {reached.stderr.strip().splitlines()[-1]}")
-    # Stubs and extension of an earlier build must not stand in for those of this one.
-    shutil.rmtree(ROOT / "build/wheel/python", ignore_errors=True)
-    run(*pip, "install", *(["-e"] if request.param else []), ".", cwd=ROOT, **build_settings())
+    with wheel_folder() as build:
+        # Stubs and extension of an earlier build must not stand in for those of this one.
+        shutil.rmtree(build / "python", ignore_errors=True)
+        run(*pip, "install", *(["-e"] if request.param else []), ".", cwd=ROOT, **build_settings())
     return Installation(bin_folder, request.param)
 
 

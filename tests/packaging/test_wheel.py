@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT, private_to_this_machine, run_paths
-from environments import PROGRAM, QUICK_START, RESULT, build_settings, run
+from environments import PROGRAM, QUICK_START, RESULT, build_settings, run, wheel_folder
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -22,7 +22,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built in build/wheel, which stays: another run compiles only what has changed."""
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder]
-    run(*PIP, "wheel", ROOT, *options, **build_settings())
+    with wheel_folder():
+        run(*PIP, "wheel", ROOT, *options, **build_settings())
     (built,) = folder.glob("*.whl")
     return built
 
