@@ -12,8 +12,8 @@ CPP_FOLDERS = ("bench", "include", "node/src", "python/src", "src", "tests")
 PYTHON_FOLDERS = ("bench", "examples", "python", "tests", "tools")
 # Kernels write size_t as Highway does, whose names they use without a namespace.
 KERNELS = ("src/kernels/", "tests/kernels/")
-# Read by C compilers, too.
-C_HEADERS = ("wasi_nn_backend.h", "wasi_nn_llamacpp.h")
+# Read by compilers of C and of Metal, too, which have no namespace std.
+SHARED_HEADERS = ("wasi_nn_backend.h", "wasi_nn_llamacpp.h", "write_unit.h")
 WORDS = (
     "analys(?=e)",
     "behaviour",
@@ -59,7 +59,7 @@ def check_tree(root):
     lines = []
     for folders, suffixes in ((CPP_FOLDERS, (".cpp", ".h")), (PYTHON_FOLDERS, (".py",))):
         paths = (path for folder in folders for path in (root / folder).rglob("*"))
-        for path in sorted(p for p in paths if p.suffix in suffixes and p.name not in C_HEADERS):
+        for path in sorted(p for p in paths if p.suffix in suffixes and p.name not in SHARED_HEADERS):
             name = path.relative_to(root).as_posix()
             source = path.read_text(encoding="utf-8")
             is_kernel = name.startswith(KERNELS)

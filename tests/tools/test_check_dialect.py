@@ -47,6 +47,9 @@ def test_names_of_python_are_read_as_python_reads_them():
 def test_the_tree_is_walked(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/x.cpp").write_text("int colour;\n")
+    (tmp_path / "src/write_unit.h").write_text("int64_t shared_with_metal;\n")
+    (tmp_path / "src/kernels").mkdir()
+    (tmp_path / "src/kernels/x.h").write_text("size_t of_highway;\n")
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/x.py").write_text("colour = 1\n")
     assert check_dialect.check_tree(tmp_path) == [

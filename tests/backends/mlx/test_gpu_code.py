@@ -66,6 +66,7 @@ def test_the_kernels_for_metal_are_correct_but_for_metals_own_words(tmp_path):
     shutil.which("g++") or pytest.skip("g++ is not installed, which reads the kernels as C++")
     (tmp_path / "metal_stdlib").write_text(METAL_IN_CPP)
     text = (GPU / "write_unit.h").read_text() + (GPU / "write_kernels.metal").read_text()
+    assert "std::" not in text, "Metal's library has no namespace std"
     names = re.findall(r'host_name\("(\w+)"\)', text)
     assert [f"write_{size}" for size in (1, 2, 4, 8)] == names
     # C++ has no place for an attribute in an instantiation.

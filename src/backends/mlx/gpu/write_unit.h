@@ -27,29 +27,29 @@ namespace mlx {
 
 /// Where each unit of some values goes. Axes are ggml's: the innermost first.
 struct WriteJob {
-    std::int64_t extent[4];  ///< of the values, in units
-    std::int64_t step[4];    ///< in the destination, along each axis, in units
-    std::int64_t first;      ///< the destination's first unit, from where its root's memory begins
-    std::int64_t rows;       ///< of the destination
-    std::int64_t
+    int64_t extent[4];  ///< of the values, in units
+    int64_t step[4];    ///< in the destination, along each axis, in units
+    int64_t first;      ///< the destination's first unit, from where its root's memory begins
+    int64_t rows;       ///< of the destination
+    int64_t
         numbers[3];  ///< extents of the row numbers, which repeat along the outer two; 0: rows as they come
-    std::int64_t scales,
-        biases;           ///< of groups: where they begin, in floats from the memory's begin; biases -1: none
-    std::int32_t bits;    ///< of a code
-    std::int32_t offset;  ///< a bias is -offset times the scale; 0: it is a number of its own
+    int64_t scales,
+        biases;      ///< of groups: where they begin, in floats from the memory's begin; biases -1: none
+    int32_t bits;    ///< of a code
+    int32_t offset;  ///< a bias is -offset times the scale; 0: it is a number of its own
 };
 
 /// The destination of the values' unit `i`, or -1 where the row number is of a row that does not exist.
-HEADRACE_UNIT std::int64_t destination_unit(HEADRACE_PARAMETER WriteJob& job,
-                                            const HEADRACE_MEMORY std::int64_t* numbers, std::int64_t i) {
-    const std::int64_t i0 = i % job.extent[0];
+HEADRACE_UNIT int64_t destination_unit(HEADRACE_PARAMETER WriteJob& job,
+                                       const HEADRACE_MEMORY int64_t* numbers, int64_t i) {
+    const int64_t i0 = i % job.extent[0];
     i /= job.extent[0];
-    const std::int64_t i1 = i % job.extent[1];
+    const int64_t i1 = i % job.extent[1];
     i /= job.extent[1];
-    const std::int64_t i2 = i % job.extent[2], i3 = i / job.extent[2];
-    std::int64_t row = i1;
+    const int64_t i2 = i % job.extent[2], i3 = i / job.extent[2];
+    int64_t row = i1;
     if (job.numbers[0] > 0) {
-        const std::int64_t outer = (i3 % job.numbers[2]) * job.numbers[1] + i2 % job.numbers[1];
+        const int64_t outer = (i3 % job.numbers[2]) * job.numbers[1] + i2 % job.numbers[1];
         row = numbers[outer * job.numbers[0] + i1];
         if (row < 0 || row >= job.rows) return -1;
     }
@@ -58,9 +58,9 @@ HEADRACE_UNIT std::int64_t destination_unit(HEADRACE_PARAMETER WriteJob& job,
 
 template <typename T>
 HEADRACE_UNIT void write_element(HEADRACE_MEMORY T* memory, const HEADRACE_MEMORY T* values,
-                                 const HEADRACE_MEMORY std::int64_t* numbers,
-                                 HEADRACE_PARAMETER WriteJob& job, std::int64_t i) {
-    const std::int64_t unit = destination_unit(job, numbers, i);
+                                 const HEADRACE_MEMORY int64_t* numbers, HEADRACE_PARAMETER WriteJob& job,
+                                 int64_t i) {
+    const int64_t unit = destination_unit(job, numbers, i);
     if (unit >= 0) memory[unit] = values[i];
 }
 
@@ -128,10 +128,10 @@ HEADRACE_UNIT int code_of(float value, GroupScale group, int bits) {
 }
 
 /// Values [32 * i, 32 * i + 32) in MLX's order of bits: as ggml quantises Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0.
-HEADRACE_UNIT void write_group(HEADRACE_MEMORY std::uint8_t* memory, const HEADRACE_MEMORY float* values,
-                               const HEADRACE_MEMORY std::int64_t* numbers, HEADRACE_PARAMETER WriteJob& job,
-                               std::int64_t i) {
-    const std::int64_t unit = destination_unit(job, numbers, i);
+HEADRACE_UNIT void write_group(HEADRACE_MEMORY uint8_t* memory, const HEADRACE_MEMORY float* values,
+                               const HEADRACE_MEMORY int64_t* numbers, HEADRACE_PARAMETER WriteJob& job,
+                               int64_t i) {
+    const int64_t unit = destination_unit(job, numbers, i);
     if (unit < 0) return;
     values += 32 * i;
     const GroupScale group = job.offset == 0 ? group_with_minimum(values, job.bits)
@@ -139,14 +139,14 @@ HEADRACE_UNIT void write_group(HEADRACE_MEMORY std::uint8_t* memory, const HEADR
     HEADRACE_MEMORY float* floats = (HEADRACE_MEMORY float*)memory;
     floats[job.scales + unit] = group.scale;
     if (job.biases >= 0) floats[job.biases + unit] = group.bias;
-    HEADRACE_MEMORY std::uint8_t* codes = memory + unit * 4 * job.bits;
+    HEADRACE_MEMORY uint8_t* codes = memory + unit * 4 * job.bits;
     for (int eight = 0; eight < 4; ++eight, codes += job.bits) {
-        std::uint64_t word = 0;
+        uint64_t word = 0;
         for (int k = 0; k < 8; ++k) {
             const int code = code_of(values[8 * eight + k], group, job.bits);
-            word |= std::uint64_t(code) << (job.bits * k);
+            word |= uint64_t(code) << (job.bits * k);
         }
-        for (int byte = 0; byte < job.bits; ++byte) codes[byte] = std::uint8_t(word >> (8 * byte));
+        for (int byte = 0; byte < job.bits; ++byte) codes[byte] = uint8_t(word >> (8 * byte));
     }
 }
 
