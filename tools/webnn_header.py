@@ -31,6 +31,26 @@ TYPES = {
     "unsignedLongs": "std::vector<std::int64_t>",
     "MLOperandDataType": "DType",
 }
+# Dictionaries of the IDL that several operators have; the others have one of their own name.
+DICTIONARIES = {
+    "MLArgMinMaxOptions": ("argMax", "argMin"),
+    "MLGatherOptions": ("gather", "gatherElements"),
+    "MLPool2dOptions": ("averagePool2d", "l2Pool2d", "maxPool2d"),
+    "MLReduceOptions": (
+        "reduceL1",
+        "reduceL2",
+        "reduceLogSum",
+        "reduceLogSumExp",
+        "reduceMax",
+        "reduceMean",
+        "reduceMin",
+        "reduceProduct",
+        "reduceSum",
+        "reduceSumSquare",
+    ),
+    "MLScatterOptions": ("scatterElements",),
+}
+DICTIONARY_OF = {op: name for name, ops in DICTIONARIES.items() for op in ops}
 # Their methods take the optional operands together.
 WRITTEN_BY_HAND = ("gru", "gruCell", "lstm", "lstmCell")
 
@@ -139,20 +159,33 @@ def parts_of(signature):
     return operands, needed, options
 
 
-def options_text(signature):
-    _, _, options = parts_of(signature)
-    if not options:
-        return ""
-    lines = ["", f"/// Of MLGraphBuilder::{signature.idl}.", f"struct {options_name(signature.idl)} {{"]
-    for name, kind, parameter in options:
+def options_text(name, group):
+    """The struct of the operators that share a dictionary, which must be the same for all of them."""
+    shared = [[(member, kind, p.target) for member, kind, p in parts_of(s)[2]] for s in group]
+    if any(options != shared[0] for options in shared):
+        raise ValueError(f"{name}: {', '.join(s.idl for s in group)} have different options")
+    ops = ", ".join(signature.idl for signature in group)
+    lines = ["", comment(f"Of MLGraphBuilder's {ops}.", 0), f"struct {name} {{"]
+    options = parts_of(group[0])[2]
+    for member, kind, parameter in options:
         lines += [comment(parameter.doc, 4)] if parameter.doc else []
-        lines.append(f"    std::optional<{kind}> {name} = {{}};")
+        lines.append(f"    std::optional<{kind}> {member} = {{}};")
     lines += ["", "    operator Options() const {", "        Options options;"]
     lines += [
-        f'        adding::{adder_of(kind)}(options, "{parameter.target}", {name});'
-        for name, kind, parameter in options
+        f'        adding::{adder_of(kind)}(options, "{parameter.target}", {member});'
+        for member, kind, parameter in options
     ]
     return "\n".join([*lines, "        return options;", "    }", "};", ""])
+
+
+def dictionaries(signatures):
+    """The operators with options, by the dictionary that these are."""
+    groups = {}
+    for signature in signatures:
+        if parts_of(signature)[2]:
+            name = DICTIONARY_OF.get(signature.idl, options_name(signature.idl))
+            groups.setdefault(name, []).append(signature)
+    return groups
 
 
 def takes_options(operands, needed, options):
@@ -200,7 +233,7 @@ def files():
     from headrace._core import signatures
 
     enums = [enum_text(name, values) for name, values in ENUMS.items() if name not in ENUMS_LEFT_OUT]
-    options = [options_text(signature) for signature in signatures()]
+    options = [options_text(name, group) for name, group in dictionaries(signatures()).items()]
     methods = [method_text(s) for s in signatures() if s.idl not in WRITTEN_BY_HAND]
     include = ROOT / "include/headrace"
     return {

@@ -100,8 +100,8 @@ void add_names(Options& options, const char* name, const std::optional<std::vect
 
 }  // namespace adding
 
-/// Of MLGraphBuilder::argMax.
-struct MLArgMaxOptions {
+/// Of MLGraphBuilder's argMax, argMin.
+struct MLArgMinMaxOptions {
     /// keep the searched dimension with extent 1
     std::optional<bool> keepDimensions = {};
     /// i32 or i64
@@ -115,23 +115,8 @@ struct MLArgMaxOptions {
     }
 };
 
-/// Of MLGraphBuilder::argMin.
-struct MLArgMinOptions {
-    /// keep the searched dimension with extent 1
-    std::optional<bool> keepDimensions = {};
-    /// i32 or i64
-    std::optional<DType> outputDataType = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        adding::add_value(options, "output_data_type", outputDataType);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::averagePool2d.
-struct MLAveragePool2dOptions {
+/// Of MLGraphBuilder's averagePool2d, l2Pool2d, maxPool2d.
+struct MLPool2dOptions {
     /// height and width of the window; absent: the whole image
     std::optional<std::vector<std::int64_t>> windowDimensions = {};
     /// vertical and horizontal step of the window
@@ -160,7 +145,7 @@ struct MLAveragePool2dOptions {
     }
 };
 
-/// Of MLGraphBuilder::batchNormalization.
+/// Of MLGraphBuilder's batchNormalization.
 struct MLBatchNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -175,7 +160,7 @@ struct MLBatchNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder::clamp.
+/// Of MLGraphBuilder's clamp.
 struct MLClampOptions {
     /// smallest value of the output; absent or NaN: no limit
     std::optional<MLNumber> minValue = {};
@@ -190,7 +175,7 @@ struct MLClampOptions {
     }
 };
 
-/// Of MLGraphBuilder::conv2d.
+/// Of MLGraphBuilder's conv2d.
 struct MLConv2dOptions {
     /// vertical and horizontal step of the window
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -217,7 +202,7 @@ struct MLConv2dOptions {
     }
 };
 
-/// Of MLGraphBuilder::convTranspose2d.
+/// Of MLGraphBuilder's convTranspose2d.
 struct MLConvTranspose2dOptions {
     /// vertical and horizontal distance of neighbouring pixels' filters
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -250,7 +235,7 @@ struct MLConvTranspose2dOptions {
     }
 };
 
-/// Of MLGraphBuilder::cumulativeSum.
+/// Of MLGraphBuilder's cumulativeSum.
 struct MLCumulativeSumOptions {
     /// leave an element out of its own sum
     std::optional<bool> exclusive = {};
@@ -265,7 +250,7 @@ struct MLCumulativeSumOptions {
     }
 };
 
-/// Of MLGraphBuilder::elu.
+/// Of MLGraphBuilder's elu.
 struct MLEluOptions {
     /// limit for x to -infinity, negated
     std::optional<double> alpha = {};
@@ -277,7 +262,7 @@ struct MLEluOptions {
     }
 };
 
-/// Of MLGraphBuilder::gather.
+/// Of MLGraphBuilder's gather, gatherElements.
 struct MLGatherOptions {
     /// dimension of the input that is indexed
     std::optional<std::int64_t> axis = {};
@@ -289,19 +274,7 @@ struct MLGatherOptions {
     }
 };
 
-/// Of MLGraphBuilder::gatherElements.
-struct MLGatherElementsOptions {
-    /// dimension of the input that is indexed
-    std::optional<std::int64_t> axis = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axis", axis);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::gemm.
+/// Of MLGraphBuilder's gemm.
 struct MLGemmOptions {
     /// factor of the product
     std::optional<double> alpha = {};
@@ -322,7 +295,7 @@ struct MLGemmOptions {
     }
 };
 
-/// Of MLGraphBuilder::gru.
+/// Of MLGraphBuilder's gru.
 struct MLGruOptions {
     /// the reset gate scales the state after its product with the weights
     std::optional<bool> resetAfter = {};
@@ -346,7 +319,7 @@ struct MLGruOptions {
     }
 };
 
-/// Of MLGraphBuilder::gruCell.
+/// Of MLGraphBuilder's gruCell.
 struct MLGruCellOptions {
     /// the reset gate scales the state after its product with the weights
     std::optional<bool> resetAfter = {};
@@ -364,7 +337,7 @@ struct MLGruCellOptions {
     }
 };
 
-/// Of MLGraphBuilder::hardSigmoid.
+/// Of MLGraphBuilder's hardSigmoid.
 struct MLHardSigmoidOptions {
     /// factor
     std::optional<double> alpha = {};
@@ -379,7 +352,7 @@ struct MLHardSigmoidOptions {
     }
 };
 
-/// Of MLGraphBuilder::hardSwish.
+/// Of MLGraphBuilder's hardSwish.
 struct MLHardSwishOptions {
     /// factor of the gate, 1/6 if absent
     std::optional<double> alpha = {};
@@ -394,7 +367,7 @@ struct MLHardSwishOptions {
     }
 };
 
-/// Of MLGraphBuilder::instanceNormalization.
+/// Of MLGraphBuilder's instanceNormalization.
 struct MLInstanceNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -409,37 +382,7 @@ struct MLInstanceNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder::l2Pool2d.
-struct MLL2Pool2dOptions {
-    /// height and width of the window; absent: the whole image
-    std::optional<std::vector<std::int64_t>> windowDimensions = {};
-    /// vertical and horizontal step of the window
-    std::optional<std::vector<std::int64_t>> strides = {};
-    /// vertical and horizontal distance of the window's elements
-    std::optional<std::vector<std::int64_t>> dilations = {};
-    /// elements above, below, left and right of the image, which never count
-    std::optional<std::vector<std::int64_t>> padding = {};
-    /// order of the dimensions
-    std::optional<MLInputOperandLayout> layout = {};
-    /// whether a last window that sticks out is kept
-    std::optional<MLRoundingType> outputShapeRounding = {};
-    /// the output's height and width, rounded down or up
-    std::optional<std::vector<std::int64_t>> outputSizes = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "window_dimensions", windowDimensions);
-        adding::add_value(options, "strides", strides);
-        adding::add_value(options, "dilations", dilations);
-        adding::add_value(options, "padding", padding);
-        adding::add_name(options, "layout", layout);
-        adding::add_name(options, "output_shape_rounding", outputShapeRounding);
-        adding::add_value(options, "output_sizes", outputSizes);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::layerNormalization.
+/// Of MLGraphBuilder's layerNormalization.
 struct MLLayerNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -454,7 +397,7 @@ struct MLLayerNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder::leakyRelu.
+/// Of MLGraphBuilder's leakyRelu.
 struct MLLeakyReluOptions {
     /// slope for negative x
     std::optional<double> alpha = {};
@@ -466,7 +409,7 @@ struct MLLeakyReluOptions {
     }
 };
 
-/// Of MLGraphBuilder::linear.
+/// Of MLGraphBuilder's linear.
 struct MLLinearOptions {
     /// factor
     std::optional<double> alpha = {};
@@ -481,7 +424,7 @@ struct MLLinearOptions {
     }
 };
 
-/// Of MLGraphBuilder::lstm.
+/// Of MLGraphBuilder's lstm.
 struct MLLstmOptions {
     /// a third output has the state after every step
     std::optional<bool> returnSequence = {};
@@ -502,7 +445,7 @@ struct MLLstmOptions {
     }
 };
 
-/// Of MLGraphBuilder::lstmCell.
+/// Of MLGraphBuilder's lstmCell.
 struct MLLstmCellOptions {
     /// order of the gates: input i, output o, forget f, cell g
     std::optional<MLLstmWeightLayout> layout = {};
@@ -517,37 +460,7 @@ struct MLLstmCellOptions {
     }
 };
 
-/// Of MLGraphBuilder::maxPool2d.
-struct MLMaxPool2dOptions {
-    /// height and width of the window; absent: the whole image
-    std::optional<std::vector<std::int64_t>> windowDimensions = {};
-    /// vertical and horizontal step of the window
-    std::optional<std::vector<std::int64_t>> strides = {};
-    /// vertical and horizontal distance of the window's elements
-    std::optional<std::vector<std::int64_t>> dilations = {};
-    /// elements above, below, left and right of the image, which never count
-    std::optional<std::vector<std::int64_t>> padding = {};
-    /// order of the dimensions
-    std::optional<MLInputOperandLayout> layout = {};
-    /// whether a last window that sticks out is kept
-    std::optional<MLRoundingType> outputShapeRounding = {};
-    /// the output's height and width, rounded down or up
-    std::optional<std::vector<std::int64_t>> outputSizes = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "window_dimensions", windowDimensions);
-        adding::add_value(options, "strides", strides);
-        adding::add_value(options, "dilations", dilations);
-        adding::add_value(options, "padding", padding);
-        adding::add_name(options, "layout", layout);
-        adding::add_name(options, "output_shape_rounding", outputShapeRounding);
-        adding::add_value(options, "output_sizes", outputSizes);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::pad.
+/// Of MLGraphBuilder's pad.
 struct MLPadOptions {
     /// value, nearest element, or mirror image without the edge itself
     std::optional<MLPaddingMode> mode = {};
@@ -562,8 +475,9 @@ struct MLPadOptions {
     }
 };
 
-/// Of MLGraphBuilder::reduceL1.
-struct MLReduceL1Options {
+/// Of MLGraphBuilder's reduceL1, reduceL2, reduceLogSum, reduceLogSumExp, reduceMax, reduceMean, reduceMin,
+/// reduceProduct, reduceSum, reduceSumSquare.
+struct MLReduceOptions {
     /// dimensions to reduce; all by default; none: every element by itself
     std::optional<std::vector<std::int64_t>> axes = {};
     /// keep reduced dimensions with extent 1
@@ -577,142 +491,7 @@ struct MLReduceL1Options {
     }
 };
 
-/// Of MLGraphBuilder::reduceL2.
-struct MLReduceL2Options {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceLogSum.
-struct MLReduceLogSumOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceLogSumExp.
-struct MLReduceLogSumExpOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceMax.
-struct MLReduceMaxOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceMean.
-struct MLReduceMeanOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceMin.
-struct MLReduceMinOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceProduct.
-struct MLReduceProductOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceSum.
-struct MLReduceSumOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::reduceSumSquare.
-struct MLReduceSumSquareOptions {
-    /// dimensions to reduce; all by default; none: every element by itself
-    std::optional<std::vector<std::int64_t>> axes = {};
-    /// keep reduced dimensions with extent 1
-    std::optional<bool> keepDimensions = {};
-
-    operator Options() const {
-        Options options;
-        adding::add_value(options, "axes", axes);
-        adding::add_value(options, "keep_dimensions", keepDimensions);
-        return options;
-    }
-};
-
-/// Of MLGraphBuilder::resample2d.
+/// Of MLGraphBuilder's resample2d.
 struct MLResample2dOptions {
     /// how values between elements come about
     std::optional<MLInterpolationMode> mode = {};
@@ -733,7 +512,7 @@ struct MLResample2dOptions {
     }
 };
 
-/// Of MLGraphBuilder::reverse.
+/// Of MLGraphBuilder's reverse.
 struct MLReverseOptions {
     /// dimensions to reverse; all by default
     std::optional<std::vector<std::int64_t>> axes = {};
@@ -745,8 +524,8 @@ struct MLReverseOptions {
     }
 };
 
-/// Of MLGraphBuilder::scatterElements.
-struct MLScatterElementsOptions {
+/// Of MLGraphBuilder's scatterElements.
+struct MLScatterOptions {
     /// dimension in which the indices point
     std::optional<std::int64_t> axis = {};
 
@@ -757,7 +536,7 @@ struct MLScatterElementsOptions {
     }
 };
 
-/// Of MLGraphBuilder::slice.
+/// Of MLGraphBuilder's slice.
 struct MLSliceOptions {
     /// step in each dimension; all 1 by default
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -769,7 +548,7 @@ struct MLSliceOptions {
     }
 };
 
-/// Of MLGraphBuilder::split.
+/// Of MLGraphBuilder's split.
 struct MLSplitOptions {
     /// dimension to split
     std::optional<std::int64_t> axis = {};
@@ -781,7 +560,7 @@ struct MLSplitOptions {
     }
 };
 
-/// Of MLGraphBuilder::transpose.
+/// Of MLGraphBuilder's transpose.
 struct MLTransposeOptions {
     /// output dimension i is input dimension permutation[i]; by default the dimensions are reversed
     std::optional<std::vector<std::int64_t>> permutation = {};
@@ -793,7 +572,7 @@ struct MLTransposeOptions {
     }
 };
 
-/// Of MLGraphBuilder::triangular.
+/// Of MLGraphBuilder's triangular.
 struct MLTriangularOptions {
     /// keep columns from row + diagonal on; else those up to it
     std::optional<bool> upper = {};

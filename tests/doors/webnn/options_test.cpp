@@ -52,7 +52,7 @@ TEST(WebnnOptions, ReachTheOperators) {
     const MLOperand y = builder.conv2d(x, filter, {}, halved);
     EXPECT_EQ(y.shape(), (std::vector<MLDimension>{1, 4, 4, 4}));
     const auto largest =
-        builder.argMax(y, 1, MLArgMaxOptions{.keepDimensions = true, .outputDataType = DType::i64});
+        builder.argMax(y, 1, MLArgMinMaxOptions{.keepDimensions = true, .outputDataType = DType::i64});
     EXPECT_EQ(largest.shape(), (std::vector<MLDimension>{1, 1, 4, 4}));
     EXPECT_EQ(largest.dataType(), DType::i64);
     const auto parts = builder.split(y, {1, 3}, MLSplitOptions{.axis = 1}, "parts");
