@@ -20,8 +20,9 @@ inline bool is_constant_aligned(std::span<const std::byte> bytes) {
     return reinterpret_cast<std::uintptr_t>(bytes.data()) % kConstantAlignment == 0;
 }
 
-/// A constant's bytes where kernels can read them: its own, or those of a copy. What a file has elsewhere
-/// stays there while a graph is made (stays_in_place), so who reads elements in vectors asks for this.
+/// A constant's bytes where kernels can read them: its own, or those of a copy; never null, which would mean
+/// absent. What a file has elsewhere stays there while a graph is made (stays_in_place), so who reads
+/// elements in vectors asks for this.
 class AlignedBytes {
 public:
     /// pages: what is copied is given back there piece by piece, so that no file is in memory twice.
@@ -29,7 +30,7 @@ public:
         constexpr std::size_t kPiece = std::size_t{4} << 20;
         AlignedBytes aligned;
         aligned.data_ = constant.bytes.data();
-        if (is_constant_aligned(constant.bytes)) return aligned;
+        if (aligned.data_ && is_constant_aligned(constant.bytes)) return aligned;
         HR_ASSIGN(aligned.copy_, AlignedBuffer::allocate(constant.bytes.size(), "an aligned constant"));
         aligned.data_ = aligned.copy_.data();
         for (std::size_t at = 0; at < constant.bytes.size(); at += kPiece) {

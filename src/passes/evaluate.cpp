@@ -45,20 +45,14 @@ public:
 
 private:
     Result<ConstView> operand(const Value& v) {
-        const std::span<const std::byte> bytes = v.constant->bytes;
-        const std::byte* data = bytes.data();
-        // Memory that a caller lent or a file has may lie anywhere. Null would mean absent.
-        if (!data || !is_constant_aligned(bytes)) {
-            HR_ASSIGN(auto copy, AlignedBuffer::allocate(bytes.size(), "an aligned constant"));
-            std::copy(bytes.begin(), bytes.end(), copy.data());
-            data = copies_.emplace_back(std::move(copy)).data();
-        }
+        HR_ASSIGN(auto plain, AlignedBytes::of(*v.constant));
+        const std::byte* data = constants_.emplace_back(std::move(plain)).data();
         return ConstView{v.type.dtype, shapes_.emplace_back(v.type.sizes()), data, v.type.format};
     }
 
     const Graph& graph_;
     std::vector<std::vector<std::int64_t>> shapes_;
-    std::vector<AlignedBuffer> copies_;
+    std::vector<AlignedBytes> constants_;
 };
 
 }  // namespace
