@@ -8,6 +8,7 @@
 
 #include "doors/webnn/op_table.h"
 #include "ops/catalog.h"
+#include "ops/op_name.h"
 
 namespace headrace::cli {
 namespace {
@@ -87,8 +88,8 @@ ByDType implementations_of(const OpDef& op) {
     for (DType type : webnn_types())
         for (const Sample& sample : samples) try_sample(op, sample, type, found[type]);
     // hoist_recurrent_input_projection leaves this of them, which has their kernels.
-    if (op.name == "lstm" || op.name == "lstm_cell")
-        for (auto& [type, left] : implementations_of(*find_op("lstm_recurrence")))
+    if (is(op, "lstm") || is(op, "lstm_cell"))
+        for (auto& [type, left] : implementations_of(catalog_op("lstm_recurrence")))
             found[type].kernels.merge(left.kernels);
     return found;
 }

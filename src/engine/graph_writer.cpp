@@ -12,6 +12,7 @@
 #include "ir/graph_builder.h"
 #include "ir/graph_file.h"
 #include "ops/catalog.h"
+#include "ops/op_name.h"
 
 namespace headrace {
 namespace {
@@ -138,7 +139,7 @@ std::vector<std::byte> cast_elements(DType from, std::span<const std::byte> elem
     AlignedBuffer aligned = value_or_throw(AlignedBuffer::allocate(elements.size(), "elements to cast"));
     std::copy(elements.begin(), elements.end(), aligned.data());
     std::vector<std::byte> result(wanted.bytes());
-    const OpDef& cast = *find_op("cast");
+    const OpDef& cast = catalog_op("cast");
     const auto attrs = value_or_throw(cast.make_attrs({{"data_type", to}}));
     const std::array shape{count};
     const std::array in{ConstView{from, shape, aligned.data()}};

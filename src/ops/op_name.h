@@ -28,6 +28,7 @@ private:
 
 inline const OpDef& catalog_op(OpName name) { return *find_op(name); }
 
-inline bool is(const Node& node, OpName name) { return node.op->name == std::string_view(name); }
+inline bool is(const OpDef& op, OpName name) { return op.name == std::string_view(name); }
+inline bool is(const Node& node, OpName name) { return is(*node.op, name); }
 
 }  // namespace headrace

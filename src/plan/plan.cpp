@@ -4,6 +4,7 @@
 
 #include "ir/constant.h"
 #include "ir/packed_growth.h"
+#include "ops/op_name.h"
 #include "plan/placement.h"
 
 namespace headrace {
@@ -91,7 +92,7 @@ Status add_aligned(Plan& plan, ValueId id, PackedConstants& packed) {
 /// Whether a node only copies bytes of an operand, wherever they lie: of a vocabulary in a file, the pages
 /// that are needed.
 bool only_copies(const Plan& plan, const Node& node, const NodePlan& chosen, std::size_t operand) {
-    return node.op->name == "gather" && operand == 0 && chosen.implementation == Implementation::reference &&
+    return is(node, "gather") && operand == 0 && chosen.implementation == Implementation::reference &&
            plan.graph.value(node.inputs[operand]).type.format == BlockFormat::plain;
 }
 

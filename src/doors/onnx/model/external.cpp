@@ -93,8 +93,8 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
     if (at.number() < 0) return cannot_open(path);
     const char* name = parts.back().c_str();
     Descriptor file(::openat(at.number(), name, kKept | O_NONBLOCK));  // a pipe would keep waiting
-    struct stat opened {
-    }, named{};
+    struct stat opened {};
+    struct stat named {};
     if (file.number() < 0 || ::fstat(file.number(), &opened) != 0) return cannot_open(path);
     if (!S_ISREG(opened.st_mode))
         return invalid("its data is in {}, which is no regular file; put one there", text(path));

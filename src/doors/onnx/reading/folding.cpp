@@ -6,6 +6,7 @@
 #include "doors/onnx/reading/fold_items.h"
 #include "doors/onnx/reading/reference.h"
 #include "doors/onnx/reading/refused.h"
+#include "ops/op_name.h"
 
 namespace headrace::onnx {
 namespace {
@@ -42,7 +43,7 @@ bool has_open_extents(const NamedAttrs& attrs) {
 
 std::optional<std::vector<Folded>> folded(const KnownCall& call) {
     // Weights keep their bytes, with which passes multiply.
-    if (call.op.name == "dequantize_linear" && call.operands[0]->known->count() > 1) return std::nullopt;
+    if (is(call.op, "dequantize_linear") && call.operands[0]->known->count() > 1) return std::nullopt;
     const bool is_foldable = call.op.is_pure() && call.op.control == Control::none && !call.op.count &&
                              !has_open_extents(call.attrs);
     if (!is_foldable || call.operands.empty() || !is_few(call.operands)) return std::nullopt;

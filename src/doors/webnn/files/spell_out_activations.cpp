@@ -8,6 +8,7 @@
 
 #include "doors/webnn/files/graph_copy.h"
 #include "doors/webnn/state.h"
+#include "ops/op_name.h"
 
 namespace headrace::webnn {
 namespace {
@@ -21,13 +22,13 @@ private:
         std::vector<ValueId> operands;
         for (const ValueId old : node.inputs) operands.push_back(old == kNoValue ? kNoValue : id(old));
         label_ = node.label;
-        const bool checks = node.op->name == "checked_indices" || node.op->name == "checked_numbers";
+        const bool checks = is(node, "checked_indices") || is(node, "checked_numbers");
         if (checks) return std::vector{operands[0]};  // WebNN's operators clamp
-        if (node.op->name == "silu" || node.op->name == "gelu_tanh") {
+        if (is(node, "silu") || is(node, "gelu_tanh")) {
             HR_ASSIGN(const ValueId y, activated(node.op->name, operands[0]));
             return std::vector{y};
         }
-        if (node.op->name != "glu") return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
+        if (!is(node, "glu")) return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
         HR_ASSIGN(const ValueId gate, activated(attr<std::string>(node, "activation"), operands[0]));
         HR_ASSIGN(const ValueId y, op("mul", {gate, operands[1]}));
         return std::vector{y};

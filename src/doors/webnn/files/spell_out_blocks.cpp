@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "doors/webnn/files/graph_copy.h"
 #include "ir/constant.h"
+#include "ops/op_name.h"
 
 namespace headrace::webnn {
 namespace {
@@ -74,12 +75,12 @@ private:
 
     Result<std::vector<ValueId>> add(const Node& node) override {
         if (const auto parts = parts_.find(node.inputs.empty() ? kNoValue : node.inputs[0]);
-            node.op->name == "gather" && parts != parts_.end()) {
+            is(node, "gather") && parts != parts_.end()) {
             HR_ASSIGN(const ValueId result, rows_of(parts->second, node));
             return std::vector<ValueId>{result};
         }
         HR_ASSIGN(auto operands, operands_of(node));
-        const bool is_plain = node.op->name == "fused_matmul" && operands.size() <= 3 &&
+        const bool is_plain = is(node, "fused_matmul") && operands.size() <= 3 &&
                               attr<std::string>(node, "activation") == "none";
         if (!is_plain) return builder_.op(*node.op, std::move(operands), node.attrs, node.label);
         operands.resize(3, kNoValue);
