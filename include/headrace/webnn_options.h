@@ -299,7 +299,7 @@ struct MLGemmOptions {
 struct MLGruOptions {
     /// the reset gate scales the state after its product with the weights
     std::optional<bool> resetAfter = {};
-    /// a second output has the state after every step
+    /// one more output has the state after every step
     std::optional<bool> returnSequence = {};
     /// both: two networks, one of them from the end to the beginning
     std::optional<MLRecurrentNetworkDirection> direction = {};
@@ -426,7 +426,7 @@ struct MLLinearOptions {
 
 /// Of MLGraphBuilder's lstm.
 struct MLLstmOptions {
-    /// a third output has the state after every step
+    /// one more output has the state after every step
     std::optional<bool> returnSequence = {};
     /// both: two networks, one of them from the end to the beginning
     std::optional<MLRecurrentNetworkDirection> direction = {};

@@ -88,9 +88,11 @@ ByDType implementations_of(const OpDef& op) {
     for (DType type : webnn_types())
         for (const Sample& sample : samples) try_sample(op, sample, type, found[type]);
     // hoist_recurrent_input_projection leaves this of them, which has their kernels.
-    if (is(op, "lstm") || is(op, "lstm_cell"))
-        for (auto& [type, left] : implementations_of(catalog_op("lstm_recurrence")))
-            found[type].kernels.merge(left.kernels);
+    const OpDef* recurrence = is(op, "lstm") || is(op, "lstm_cell") ? &catalog_op("lstm_recurrence")
+                              : is(op, "gru") || is(op, "gru_cell") ? &catalog_op("gru_recurrence")
+                                                                    : nullptr;
+    if (recurrence)
+        for (auto& [type, left] : implementations_of(*recurrence)) found[type].kernels.merge(left.kernels);
     return found;
 }
 

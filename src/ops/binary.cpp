@@ -153,6 +153,19 @@ struct Pow : BinaryOp<Pow> {
             return std::pow(a, b);
     }
 
+    static void reference(const TensorArgs& args, const NoAttrs&) {
+        visit_allowed<kNumeric>(args.in[0].dtype, [&]<class T>() {
+            // What exporters write for a square or a cube is a product or two, which vectors compute.
+            const double exponent = args.in[1].elements() == 1 ? convert<double>(*args.in[1].as<T>()) : 0;
+            if (exponent == 2)
+                zip_elements<T, T>(args, [](auto a, auto) { return Mul::apply(a, a); });
+            else if (exponent == 3)
+                zip_elements<T, T>(args, [](auto a, auto) { return Mul::apply(Mul::apply(a, a), a); });
+            else
+                zip_elements<T, T>(args, [](auto a, auto b) { return apply(a, b); });
+        });
+    }
+
 private:
     template <class T>
     static T integer(T base, T exponent) {

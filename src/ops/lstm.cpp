@@ -21,7 +21,7 @@ struct Lstm {
         optional("initial_cell_state", 3)};
     static constexpr int outputs = -1;
 
-    struct Attrs : SequenceAttrs {
+    struct Attrs : LstmSequenceAttrs {
         std::optional<std::int64_t> steps;
         static void fields(auto&& f) {
             cell_fields<Attrs>(f);
@@ -42,7 +42,7 @@ struct Lstm {
         HR_TRY(check_shape(in, operands, 5, {count, 3 * a.hidden_size}));
         const Shape state{count, input[1], hidden};
         for (int i : {6, 7}) HR_TRY(check_shape(in, operands, i, state));
-        return sequence_types(in[0], a);
+        return lstm_types(in[0], a);
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {

@@ -25,19 +25,10 @@ struct LstmAttrs {
     }
 };
 
-struct SequenceAttrs : LstmAttrs {
-    bool return_sequence = false;
-    Direction direction = Direction::forward;
-
-    template <class A>
-    static void sequence_fields(auto&& f) {
-        f("return_sequence", &A::return_sequence, "a third output has the state after every step");
-        f("direction", &A::direction, "both: two networks, one of them from the end to the beginning");
-    }
-};
+using LstmSequenceAttrs = SequenceAttrs<LstmAttrs>;
 
 /// The types of the last hidden states, the last cells, and the sequence where it is asked for.
-inline std::vector<TensorType> sequence_types(const TensorType& input, const SequenceAttrs& a) {
+inline std::vector<TensorType> lstm_types(const TensorType& input, const LstmSequenceAttrs& a) {
     const Dim count = directions(a.direction), hidden = a.hidden_size;
     const TensorType state{input.dtype, {count, input.shape[1], hidden}};
     std::vector<TensorType> types{state, state};
@@ -91,7 +82,7 @@ private:
 /// The reference over a sequence: gates_of(d) are the gates of direction d; `peephole` is the operand with
 /// the peepholes, before those with the initial hidden states and cells.
 template <class T, class G>
-void run_lstm(const TensorArgs& args, const SequenceAttrs& a, int peephole, G&& gates_of) {
+void run_lstm(const TensorArgs& args, const LstmSequenceAttrs& a, int peephole, G&& gates_of) {
     std::optional<LstmState<T, decltype(gates_of(0))>> state;
     const std::int64_t size = a.hidden_size;
     const auto initial = [&](int operand, std::int64_t at) {

@@ -7,22 +7,10 @@
 #include "ops/infer.h"
 #include "ops/lstm.h"
 #include "ops/op.h"
+#include "ops/recurrence_kernel.h"
 
 namespace headrace::ops {
 namespace {
-
-/// Gates of which the input's share is known: x has it for all directions, this one's from `first` on.
-template <class T>
-struct KnownInputGates {
-    Gates<T> recurrent;
-    std::int64_t first;
-
-    double sum(std::int64_t gate, std::int64_t j, const std::vector<double>& x,
-               const std::vector<double>& h) const {
-        return x[static_cast<std::size_t>(first + gate * recurrent.hidden + j)] +
-               recurrent.recurrent(gate, j, h);
-    }
-};
 
 struct LstmRecurrence {
     static constexpr std::string_view name = "lstm_recurrence",
@@ -36,7 +24,7 @@ struct LstmRecurrence {
     static constexpr int kPeephole = 2;
     static constexpr int outputs = -1;
 
-    struct Attrs : SequenceAttrs {
+    struct Attrs : LstmSequenceAttrs {
         static void fields(auto&& f) {
             cell_fields<Attrs>(f);
             sequence_fields<Attrs>(f);
@@ -52,7 +40,7 @@ struct LstmRecurrence {
         HR_TRY(check_shape(in, operands, 1, {count, 4 * hidden, hidden}));
         HR_TRY(check_shape(in, operands, kPeephole, {count, 3 * hidden}));
         for (int i : {3, 4}) HR_TRY(check_shape(in, operands, i, {count, input[1], hidden}));
-        return sequence_types(in[0], a);
+        return lstm_types(in[0], a);
     }
 
     static void reference(const TensorArgs& args, const Attrs& a) {
@@ -75,36 +63,25 @@ struct LstmRecurrence {
     }
     static std::size_t packed_bytes(const Operands& in, const void*) {
         const auto shape = in[1].sizes();
-        return kernels::packed_recurrent_bytes(static_cast<std::size_t>(shape[0]),
-                                               static_cast<std::size_t>(shape[2]));
+        return kernels::packed_lstm_recurrent_bytes(static_cast<std::size_t>(shape[0]),
+                                                    static_cast<std::size_t>(shape[2]));
     }
     static void pack(const ConstView& weight, const void*, std::byte* packed) {
-        kernels::pack_recurrent(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
-                                static_cast<std::size_t>(weight.shape[2]), reinterpret_cast<float*>(packed));
+        kernels::pack_lstm_recurrent(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
+                                     static_cast<std::size_t>(weight.shape[2]),
+                                     reinterpret_cast<float*>(packed));
     }
     template <bool kIsPacked>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = detail::attrs_ref<Attrs>(attrs);
-        const auto shape = args.in[0].shape;
-        const auto data = [&](int i) { return args.has(i) ? args.in[i].as<float>() : nullptr; };
         const bool ifgo = a.layout == LstmLayout::ifgo;
-        kernels::lstm_f32({.steps = static_cast<std::size_t>(shape[0]),
-                           .batch = static_cast<std::size_t>(shape[1]),
-                           .hidden = static_cast<std::size_t>(a.hidden_size),
-                           .directions = static_cast<std::size_t>(directions(a.direction)),
-                           .backward = a.direction == Direction::backward,
-                           .output = ifgo ? 3u : 1u,
-                           .forget = ifgo ? 1u : 2u,
-                           .candidate = ifgo ? 2u : 3u,
-                           .gate_input = data(0),
-                           .recurrent_weight = kIsPacked ? nullptr : data(1),
-                           .packed_recurrent = kIsPacked ? data(1) : nullptr,
-                           .hidden_state = data(3),
-                           .cell_state = data(4),
-                           .last_hidden = args.out[0].as<float>(),
-                           .last_cell = args.out[1].as<float>(),
-                           .sequence = a.return_sequence ? args.out[2].as<float>() : nullptr},
-                          args.share.ith, args.share.nth);
+        kernels::LstmArgs g{recurrence_args(args, a, kIsPacked, {.hidden_state = 3, .sequence = 2})};
+        g.output = ifgo ? 3 : 1;
+        g.forget = ifgo ? 1 : 2;
+        g.candidate = ifgo ? 2 : 3;
+        g.cell_state = args.has(4) ? args.in[4].as<float>() : nullptr;
+        g.last_cell = args.out[1].as<float>();
+        kernels::lstm_f32(g, args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
         KernelDef{.name = "packed_lstm_f32",

@@ -18,6 +18,19 @@ constexpr auto enum_names(Direction) {
 
 inline std::int64_t directions(Direction d) { return d == Direction::both ? 2 : 1; }
 
+/// A cell's attributes, and those of a sequence.
+template <class Cell>
+struct SequenceAttrs : Cell {
+    bool return_sequence = false;
+    Direction direction = Direction::forward;
+
+    template <class A>
+    static void sequence_fields(auto&& f) {
+        f("return_sequence", &A::return_sequence, "one more output has the state after every step");
+        f("direction", &A::direction, "both: two networks, one of them from the end to the beginning");
+    }
+};
+
 /// The activations that the specification allows in recurrent networks.
 enum class GateFunction : std::uint8_t { relu, sigmoid, tanh };
 
@@ -104,6 +117,24 @@ struct Gates {
         const std::int64_t row = gate * hidden + j;
         return dot(recurrent_weight + row * hidden, h) +
                (recurrent_bias ? convert<double>(recurrent_bias[row]) : 0);
+    }
+    double sum(std::int64_t gate, std::int64_t j, const std::vector<double>& x,
+               const std::vector<double>& h) const {
+        return input(gate, j, x) + recurrent(gate, j, h);
+    }
+};
+
+/// Gates of which the input's share is known: x has it for all directions, this one's from `first` on.
+template <class T>
+struct KnownInputGates {
+    Gates<T> state;
+    std::int64_t first;
+
+    double input(std::int64_t gate, std::int64_t j, const std::vector<double>& x) const {
+        return x[static_cast<std::size_t>(first + gate * state.hidden + j)];
+    }
+    double recurrent(std::int64_t gate, std::int64_t j, const std::vector<double>& h) const {
+        return state.recurrent(gate, j, h);
     }
     double sum(std::int64_t gate, std::int64_t j, const std::vector<double>& x,
                const std::vector<double>& h) const {

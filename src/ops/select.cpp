@@ -1,5 +1,7 @@
 /// Choice between two tensors, element by element.
+#include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "ops/infer.h"
 #include "ops/nibbles.h"
@@ -8,6 +10,21 @@
 
 namespace headrace::ops {
 namespace {
+
+/// f(1) or f(0), the step as a constant.
+template <class F>
+void with_step(std::int64_t step, F&& f) {
+    if (step) return f(std::integral_constant<std::int64_t, 1>());
+    f(std::integral_constant<std::int64_t, 0>());
+}
+
+template <class T>
+void copy_row(const T* from, std::int64_t step, std::int64_t count, T* to) {
+    if (step)
+        std::copy_n(from, count, to);
+    else
+        std::fill_n(to, count, *from);
+}
 
 template <class T>
 void select(const TensorArgs& args) {
@@ -21,8 +38,21 @@ void select(const TensorArgs& args) {
                  const T* a = args.in[1].as<T>() + offsets[1];
                  const T* b = args.in[2].as<T>() + offsets[2];
                  T* y = args.out[0].as<T>() + position;
-                 for (std::int64_t i = 0; i < count; ++i)
-                     y[i] = condition[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
+                 if (!steps[0]) {
+                     const bool first = *condition;
+                     copy_row(first ? a : b, first ? steps[1] : steps[2], count, y);
+                 } else {
+                     // Steps are 1, or 0 where the operand repeats. As constants they leave a loop that reads
+                     // both values and has no branch, which the compiler turns into vectors.
+                     with_step(steps[1], [&](auto step_a) {
+                         with_step(steps[2], [&](auto step_b) {
+                             for (std::int64_t i = 0; i < count; ++i) {
+                                 const T yes = a[i * step_a], no = b[i * step_b];
+                                 y[i] = condition[i] ? yes : no;
+                             }
+                         });
+                     });
+                 }
              });
 }
 

@@ -1,5 +1,6 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ops/catalog.h"
 #include "passes/fused_matmul.h"
@@ -9,9 +10,22 @@
 namespace headrace {
 namespace {
 
-/// The operands of lstm and lstm_cell in one order; those of a cell get a sequence of one step.
+/// What is left of an op: the number of its gates, and the operands behind the recurrent weights.
+struct Recurrence {
+    const OpDef* op = nullptr;
+    std::int64_t gates = 0;
+    /// The operand and, where it is no state, how many gates it has values for.
+    struct Operand {
+        ValueId id;
+        std::int64_t gates;
+    };
+    std::vector<Operand> others;
+};
+
+/// The operands of a sequence and of a cell alike; those of a cell get a sequence of one step.
 struct Network {
-    ValueId input, weight, recurrent_weight, bias, recurrent_bias, peephole, hidden, cell;
+    ValueId input, weight, recurrent_weight, bias;
+    Recurrence left;
     NamedAttrs attrs;
     std::int64_t directions = 1;
 };
@@ -20,7 +34,8 @@ class Split {
 public:
     explicit Split(Graph& graph)
         : graph_(graph),
-          recurrence_(catalog_op("lstm_recurrence")),
+          lstm_(catalog_op("lstm_recurrence")),
+          gru_(catalog_op("gru_recurrence")),
           reshape_(catalog_op("reshape")),
           add_(catalog_op("add")) {}
 
@@ -42,50 +57,71 @@ private:
     static constexpr std::int64_t kLeastHidden = 16;
 
     bool is_worth_it(const Node& node) const {
-        if (!is(node, "lstm") && !is(node, "lstm_cell")) return false;
+        if (!is_lstm(node) && !is(node, "gru") && !is(node, "gru_cell")) return false;
         return graph_.value(node.inputs[0]).type.dtype == DType::f32 &&
                attr<std::int64_t>(node, "hidden_size") >= kLeastHidden;
     }
 
-    static Network network_of(const Node& node) {
+    static bool is_lstm(const Node& node) { return is(node, "lstm") || is(node, "lstm_cell"); }
+
+    Result<Network> network_of(const Node& node) {
         const auto in = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
-        const bool is_cell = is(node, "lstm_cell");
-        Network n = is_cell ? Network{in(0), in(1), in(2), in(5), in(6), in(7), in(3), in(4)}
-                            : Network{in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7)};
+        const bool is_cell = is(node, "lstm_cell") || is(node, "gru_cell");
+        Network n{.input = in(0),
+                  .weight = in(1),
+                  .recurrent_weight = in(2),
+                  .bias = kNoValue,
+                  .left = {},
+                  .attrs = {}};
+        constexpr std::int64_t kState = 0;
+        if (is_lstm(node)) {
+            // A cell has the states before the biases.
+            HR_ASSIGN(n.bias, both_biases(in(is_cell ? 5 : 3), in(is_cell ? 6 : 4)));
+            n.left = {
+                &lstm_,
+                4,
+                {{in(is_cell ? 7 : 5), 3}, {in(is_cell ? 3 : 6), kState}, {in(is_cell ? 4 : 7), kState}}};
+        } else {
+            // The reset gate may scale the new state's product with its bias, which is no part of the
+            // input's.
+            n.bias = in(is_cell ? 4 : 3);
+            n.left = {&gru_, 3, {{in(is_cell ? 5 : 4), 3}, {in(is_cell ? 3 : 5), kState}}};
+        }
         for (auto& [name, value] : named_attrs(node))
             if (name != "steps") n.attrs.emplace_back(name, std::move(value));
         if (!is_cell && attr<std::string>(node, "direction") == "both") n.directions = 2;
         return n;
     }
+    Result<ValueId> both_biases(ValueId bias, ValueId recurrent_bias) {
+        if (bias == kNoValue) return recurrent_bias;
+        if (recurrent_bias == kNoValue) return bias;
+        Node sum{.op = &add_, .attrs = {}, .inputs = {bias, recurrent_bias}, .outputs = {}, .label = ""};
+        HR_ASSIGN(sum.attrs, add_.make_attrs({}));
+        return computed(std::move(sum));
+    }
 
     /// weight · input + biases in one product for all steps, then the steps.
     Status split(const Node& node) {
-        const Network n = network_of(node);
-        const std::int64_t hidden = attr<std::int64_t>(node, "hidden_size"), rows = n.directions * 4 * hidden;
+        HR_ASSIGN(const Network n, network_of(node));
+        const std::int64_t hidden = attr<std::int64_t>(node, "hidden_size"),
+                           rows = n.directions * n.left.gates * hidden;
         const Shape input = graph_.value(n.input).type.shape;
         const Dim batch = input[input.size() - 2], steps = input.size() == 3 ? input[0] : Dim(1);
-        ValueId bias = n.bias == kNoValue ? n.recurrent_bias : n.bias;
-        if (n.bias != kNoValue && n.recurrent_bias != kNoValue) {
-            Node sum{
-                .op = &add_, .attrs = {}, .inputs = {n.bias, n.recurrent_bias}, .outputs = {}, .label = ""};
-            HR_ASSIGN(sum.attrs, add_.make_attrs({}));
-            HR_ASSIGN(bias, computed(std::move(sum)));
-        }
         FusedMatmul product{.a = n.input, .transpose_b = true};
         HR_ASSIGN(product.b, shaped(n.weight, {rows, input.back()}));
-        HR_ASSIGN(product.bias, shaped(bias, {rows}));
+        HR_ASSIGN(product.bias, shaped(n.bias, {rows}));
         HR_ASSIGN(Node multiply, make_fused(graph_, product, {}, node.label));
         HR_ASSIGN(ValueId gates, computed(std::move(multiply)));
         HR_ASSIGN(gates, shaped(gates, {steps, batch, rows}));
 
-        const Shape state{n.directions, batch, hidden};
-        Node recurrence{
-            .op = &recurrence_, .attrs = {}, .inputs = {gates}, .outputs = {}, .label = node.label};
-        HR_ASSIGN(recurrence.attrs, recurrence_.make_attrs(n.attrs));
-        for (const auto& [id, shape] :
-             {std::pair{n.recurrent_weight, Shape{n.directions, 4 * hidden, hidden}},
-              std::pair{n.peephole, Shape{n.directions, 3 * hidden}}, std::pair{n.hidden, state},
-              std::pair{n.cell, state}}) {
+        Node recurrence{.op = n.left.op, .attrs = {}, .inputs = {gates}, .outputs = {}, .label = node.label};
+        HR_ASSIGN(recurrence.attrs, n.left.op->make_attrs(n.attrs));
+        HR_ASSIGN(const ValueId weight,
+                  shaped(n.recurrent_weight, {n.directions, n.left.gates * hidden, hidden}));
+        recurrence.inputs.push_back(weight);
+        for (const auto& [id, count] : n.left.others) {
+            const Shape shape =
+                count ? Shape{n.directions, count * hidden} : Shape{n.directions, batch, hidden};
             HR_ASSIGN(const ValueId operand, shaped(id, shape));
             recurrence.inputs.push_back(operand);
         }
@@ -149,12 +185,12 @@ private:
     void keep(Node node) { graph_.nodes.push_back(std::move(node)); }
 
     Graph& graph_;
-    const OpDef &recurrence_, &reshape_, &add_;
+    const OpDef &lstm_, &gru_, &reshape_, &add_;
     std::int64_t count_ = 0;
 };
 
-/// Multiplies the input of an lstm in f32 with its weight in one product for all steps, and leaves an
-/// lstm_recurrence of the rest; an lstm_cell becomes a sequence of one step.
+/// Multiplies the input of an lstm or gru in f32 with its weight in one product for all steps, and leaves a
+/// recurrence of the rest; a cell becomes a sequence of one step.
 Result<Counts> hoist_recurrent_input_projection(Graph& graph, const PassContext&) {
     return Split(graph).run();
 }
@@ -162,9 +198,9 @@ Result<Counts> hoist_recurrent_input_projection(Graph& graph, const PassContext&
 }  // namespace
 
 Pass hoist_recurrent_input_projection_pass() {
-    // An lstm in f16 is one in f32 by then.
+    // A network in f16 is one in f32 by then.
     return {.name = "hoist_recurrent_input_projection",
-            .summary = "multiplies the inputs of all steps of an lstm at once",
+            .summary = "multiplies the inputs of all steps of an lstm or gru at once",
             .run = &hoist_recurrent_input_projection,
             .after = {"promote_halves_to_f32"}};
 }

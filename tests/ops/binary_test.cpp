@@ -116,6 +116,28 @@ TEST(Binary, PowOfFloatsFollowsTheCLibrary) {
     EXPECT_EQ(apply<float>("pow", DType::f32, {0}, {-1})[0], kInf);
 }
 
+TEST(Binary, SquaresAndCubesOfAllElementsAreThoseOfEachOne) {
+    const std::vector<double> x{-3, -0.0, 0.5, 1.5, kInf, -kInf, kNan, 1e30, 1e-30, 7};
+    for (const DType t : {DType::f32, DType::f16, DType::f64, DType::i32, DType::u8}) {
+        const bool is_float = t == DType::f32 || t == DType::f16 || t == DType::f64;
+        const std::vector<double> values_of = is_float ? x : std::vector<double>{0, 1, 7, 100, 255};
+        const auto count = static_cast<std::int64_t>(values_of.size());
+        for (const double exponent : {2.0, 3.0}) {
+            const auto base = tensor(t, {count}, values_of);
+            const auto all = values("pow", {base, tensor(t, {}, {exponent})}),
+                       each = values("pow", {base, tensor(t, {count},
+                                                          std::vector<double>(values_of.size(), exponent))});
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                SCOPED_TRACE(::testing::Message() << name_of(t) << ' ' << values_of[i] << '^' << exponent);
+                if (std::isnan(each[i]))
+                    EXPECT_TRUE(std::isnan(all[i]));
+                else
+                    EXPECT_FLOAT_EQ(all[i], each[i]);
+            }
+        }
+    }
+}
+
 TEST(Binary, PowOfIntegersWrapsAndTruncates) {
     EXPECT_THAT(apply<int>("pow", DType::i32, {3, -2, 2, 7, 0}, {4, 3, 31, 0, 0}),
                 ElementsAre(81, -8, INT32_MIN, 1, 1));

@@ -61,6 +61,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"nhwc_winograd_conv2d_f32 of fused_conv2d", "7930395812982d4c"},
         {"packed_conv2d_f32 of conv2d", "4c03b389fced8c3c"},
         {"packed_conv2d_f32 of fused_conv2d", "03eadcea2f72ce1e"},
+        {"packed_gru_f32 of gru_recurrence", "0c4a1d9630f271c6"},
         {"packed_lstm_f32 of lstm_recurrence", "a54aade6479d904f"},
         {"int8_conv2d of quantized_conv2d", "ca754f36189ed24d"},
         {"int8_depthwise_conv2d of quantized_conv2d", "5d0979d457a0d6e6"},

@@ -31,6 +31,27 @@ TEST(Where, BroadcastsAllThreeOperands) {
     EXPECT_THAT(out[0].as<int>(), ElementsAre(10, 10, 10, 20, 20, 20, 1, 2, 3, 1, 2, 3));
 }
 
+TEST(Where, RepeatsAnyOfTheThreeAlongARow) {
+    std::vector<double> condition, yes, no;
+    for (int i = 0; i < 40; ++i) condition.push_back(i % 3 == 0), yes.push_back(i), no.push_back(-i - 1);
+    for (const bool one_condition : {false, true})
+        for (const bool one_yes : {false, true})
+            for (const bool one_no : {false, true})
+                for (const double first : {0.0, 1.0}) {
+                    const auto repeated = [&](DType t, bool is_one, double value, const auto& row) {
+                        return is_one ? tensor(t, {}, {value}) : tensor(t, {40}, row);
+                    };
+                    const auto out = run("where", {repeated(DType::u8, one_condition, first, condition),
+                                                   repeated(DType::f32, one_yes, 5, yes),
+                                                   repeated(DType::f32, one_no, -5, no)});
+                    const auto result = out[0].template as<float>();
+                    for (std::size_t i = 0; i < result.size(); ++i) {
+                        const bool chosen = one_condition ? first != 0 : condition[i] != 0;
+                        EXPECT_EQ(result[i], chosen ? (one_yes ? 5 : yes[i]) : (one_no ? -5 : no[i])) << i;
+                    }
+                }
+}
+
 TEST(Where, MovesEveryElementSize) {
     for (DType t : {DType::i4, DType::u4, DType::boolean, DType::u8, DType::i8, DType::f16, DType::bf16,
                     DType::i16, DType::u32, DType::f64, DType::u64})

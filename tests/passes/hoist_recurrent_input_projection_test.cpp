@@ -137,5 +137,70 @@ TEST(MultiplyRecurrentInputs, WorksForAnyNumberOfStepsAndRows) {
     EXPECT_THAT(formula(graph, "y"), StartsWith("lstm_recurrence(fused_matmul(x, "));
 }
 
+struct GruNetwork : TinyGraph {
+    bool is_cell = false, are_constant = true;
+
+    std::string split(std::int64_t directions, bool given, NamedAttrs attrs = {}) {
+        const auto many = [&](Shape shape) {
+            if (!is_cell) shape.insert(shape.begin(), directions);
+            return shape;
+        };
+        const auto operand = [&](const std::string& name, Shape shape, unsigned seed) {
+            return are_constant ? constant(name, many(std::move(shape)), seed)
+                                : input(name, many(std::move(shape)));
+        };
+        attrs.emplace_back("hidden_size", kHidden);
+        const ValueId x = input("x", is_cell ? Shape{kBatch, kInputs} : Shape{kSteps, kBatch, kInputs}),
+                      w = operand("w", {3 * kHidden, kInputs}, 1),
+                      r = operand("r", {3 * kHidden, kHidden}, 2),
+                      b = given ? operand("b", {3 * kHidden}, 3) : kNoValue,
+                      rb = given ? operand("rb", {3 * kHidden}, 4) : kNoValue,
+                      h = given || is_cell ? input("h", many({kBatch, kHidden})) : kNoValue;
+        const auto results = is_cell ? TinyGraph::many("gru_cell", {x, w, r, h, b, rb}, attrs)
+                                     : TinyGraph::many("gru", {x, w, r, b, rb, h}, attrs);
+        for (std::size_t i = 0; i < results.size(); ++i) output("y" + std::to_string(i), results[i]);
+        Graph graph = finish();
+        const Graph before = graph;
+        run_pass("hoist_recurrent_input_projection", graph);
+        expect_same_results(before, graph, 1e-5);
+        return formula(graph, "y0");
+    }
+};
+
+TEST(MultiplyRecurrentInputs, LeavesTheRecurrentBiasOfAGruToItsSteps) {
+    GruNetwork plain, given;
+    EXPECT_EQ(plain.split(1, false),
+              "gru_recurrence(fused_matmul(x, w) {transpose_b=true}, r) {hidden_size=16}");
+    EXPECT_EQ(given.split(1, true),
+              "gru_recurrence(fused_matmul(x, w, b) {transpose_b=true}, r, rb, h) {hidden_size=16}");
+}
+
+TEST(MultiplyRecurrentInputs, KeepsDirectionsLayoutsActivationsAndResetsOfAGru) {
+    for (const char* direction : {"forward", "backward", "both"})
+        for (const char* layout : {"zrn", "rzn"})
+            for (const bool after : {false, true})
+                for (const bool given : {false, true}) {
+                    GruNetwork t;
+                    const NamedAttrs attrs{
+                        {"direction", std::string(direction)},
+                        {"layout", std::string(layout)},
+                        {"reset_after", after},
+                        {"return_sequence", given},
+                        {"activations", std::string(given ? "tanh,sigmoid" : "sigmoid,tanh")}};
+                    EXPECT_THAT(t.split(std::string_view(direction) == "both" ? 2 : 1, given, attrs),
+                                StartsWith("gru_recurrence(fused_matmul("))
+                        << direction << layout << after << given;
+                }
+}
+
+TEST(MultiplyRecurrentInputs, MakesAGruCellASequenceOfOneStep) {
+    for (const bool given : {false, true})
+        for (const bool are_constant : {false, true}) {
+            GruNetwork t;
+            t.is_cell = true, t.are_constant = are_constant;
+            EXPECT_THAT(t.split(1, given), StartsWith("reshape(gru_recurrence(reshape(fused_matmul(x, w"));
+        }
+}
+
 }  // namespace
 }  // namespace headrace::testing

@@ -70,9 +70,9 @@ void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward,
     g.last_hidden = last_hidden.data(), g.last_cell = last_cell.data(), g.sequence = sequence.data();
     const std::unique_ptr<float, decltype(&std::free)> packed(
         static_cast<float*>(
-            std::aligned_alloc(kPackedAlignment, packed_recurrent_bytes(directions, kHidden))),
+            std::aligned_alloc(kPackedAlignment, packed_lstm_recurrent_bytes(directions, kHidden))),
         &std::free);
-    pack_recurrent(recurrent.data(), directions, kHidden, packed.get());
+    pack_lstm_recurrent(recurrent.data(), directions, kHidden, packed.get());
     if (is_packed) g.packed_recurrent = packed.get();
     for (int ith = 0; ith < nth; ++ith) lstm_f32(g, ith, nth);
 
