@@ -1,6 +1,6 @@
-/// Runs a method of a .pte file once for the results and a few times for the clock:
+/// Runs methods of a .pte file once each for the results, and the last a few times for the clock:
 ///
-///   executorch_runner model.pte [--method forward] [--runs 10] [INPUT ...]
+///   executorch_runner model.pte [--data weights.ptd] [--method forward ...] [--runs 10] [INPUT ...]
 ///
 /// INPUT is the file of an argument's raw elements, in order; arguments without a file are ones. The sizes
 /// are those that the program was exported with, for dynamic dimensions the largest.
@@ -27,19 +27,21 @@ using executorch::extension::TensorPtr;
 using executorch::runtime::EValue;
 
 struct Options {
-    std::string program, method = "forward";
+    std::string program, data;
     int runs = 10;
-    std::vector<std::string> inputs;
+    std::vector<std::string> methods, inputs;
 };
 
 Options parse(int argc, char** argv) {
     Options options;
     for (int i = 1; i < argc; ++i) {
         const std::string argument = argv[i];
-        if (argument == "--method" || argument == "--runs") {
+        if (argument == "--data" || argument == "--method" || argument == "--runs") {
             if (++i == argc) throw std::runtime_error(argument + " needs a value");
-            if (argument == "--method")
-                options.method = argv[i];
+            if (argument == "--data")
+                options.data = argv[i];
+            else if (argument == "--method")
+                options.methods.push_back(argv[i]);
             else if ((options.runs = std::atoi(argv[i])) < 1)
                 throw std::runtime_error(std::string("--runs must be a number above 0, not ") + argv[i]);
         } else if (options.program.empty()) {
@@ -50,7 +52,9 @@ Options parse(int argc, char** argv) {
     }
     if (options.program.empty())
         throw std::runtime_error(
-            "usage: executorch_runner model.pte [--method forward] [--runs 10] [INPUT ...]");
+            "usage: executorch_runner model.pte [--data weights.ptd] [--method forward ...] [--runs 10] "
+            "[INPUT ...]");
+    if (options.methods.empty()) options.methods.push_back("forward");
     return options;
 }
 
@@ -94,16 +98,17 @@ std::vector<std::uint8_t> ones(ScalarType type, std::size_t bytes) {
 }
 
 /// Keeps its tensors alive for as long as the module reads them.
-std::vector<TensorPtr> make_inputs(Module& module, const Options& options) {
-    const auto meta = take(module.method_meta(options.method), "reading method '" + options.method + "'");
-    if (options.inputs.size() > meta.num_inputs())
-        throw std::runtime_error(std::to_string(options.inputs.size()) + " files given, the method takes " +
+std::vector<TensorPtr> make_inputs(Module& module, const std::string& method,
+                                   const std::vector<std::string>& files) {
+    const auto meta = take(module.method_meta(method), "reading method '" + method + "'");
+    if (files.size() > meta.num_inputs())
+        throw std::runtime_error(std::to_string(files.size()) + " files given, the method takes " +
                                  std::to_string(meta.num_inputs()) + " arguments");
     std::vector<TensorPtr> tensors;
     for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
         const auto info = take(meta.input_tensor_meta(i), "argument " + std::to_string(i) + " is no tensor");
-        auto content = i < options.inputs.size() ? read_file(options.inputs[i], info.nbytes())
-                                                 : ones(info.scalar_type(), info.nbytes());
+        auto content =
+            i < files.size() ? read_file(files[i], info.nbytes()) : ones(info.scalar_type(), info.nbytes());
         std::vector<executorch::aten::SizesType> sizes(info.sizes().begin(), info.sizes().end());
         tensors.push_back(executorch::extension::make_tensor_ptr(
             std::move(sizes), std::move(content), {}, {}, info.scalar_type(),
@@ -140,30 +145,37 @@ void print(std::size_t index, const EValue& value) {
     std::printf(tensor.numel() > kShown ? " ...\n" : "\n");
 }
 
+void time_runs(Module& module, const std::string& method, const std::vector<EValue>& inputs, int runs) {
+    using Clock = std::chrono::steady_clock;
+    std::vector<double> milliseconds;
+    for (int i = 0; i < runs; ++i) {
+        const auto start = Clock::now();
+        take(module.execute(method, inputs), "running '" + method + "'");
+        milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    }
+    std::nth_element(milliseconds.begin(), milliseconds.begin() + runs / 2, milliseconds.end());
+    std::printf("median of %d runs: %.3f ms\n", runs, milliseconds[runs / 2]);
+}
+
 void run(const Options& options) {
-    if (!std::filesystem::is_regular_file(options.program))
-        throw std::runtime_error("there is no file " + options.program);
-    // Weights are read where the file is mapped.
-    Module module(options.program, Module::LoadMode::Mmap);
+    for (const std::string& path : {options.program, options.data})
+        if (!path.empty() && !std::filesystem::is_regular_file(path))
+            throw std::runtime_error("there is no file " + path);
+    // Weights are read where the files are mapped.
+    std::vector<std::string> data_files;
+    if (!options.data.empty()) data_files.push_back(options.data);
+    Module module(options.program, data_files, Module::LoadMode::Mmap);
     const auto status = module.load(executorch::runtime::Program::Verification::InternalConsistency);
     if (status != executorch::runtime::Error::Ok)
         throw std::runtime_error(options.program +
                                  " is no complete .pte file: " + executorch::runtime::to_string(status));
-    const std::vector<TensorPtr> tensors = make_inputs(module, options);
-    const std::vector<EValue> inputs(tensors.begin(), tensors.end());
-    const std::string doing = "running '" + options.method + "'";
-    const auto outputs = take(module.execute(options.method, inputs), doing);
-    for (std::size_t i = 0; i < outputs.size(); ++i) print(i, outputs[i]);
-
-    using Clock = std::chrono::steady_clock;
-    std::vector<double> milliseconds;
-    for (int i = 0; i < options.runs; ++i) {
-        const auto start = Clock::now();
-        take(module.execute(options.method, inputs), doing);
-        milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    for (const std::string& method : options.methods) {
+        const std::vector<TensorPtr> tensors = make_inputs(module, method, options.inputs);
+        const std::vector<EValue> inputs(tensors.begin(), tensors.end());
+        const auto outputs = take(module.execute(method, inputs), "running '" + method + "'");
+        for (std::size_t i = 0; i < outputs.size(); ++i) print(i, outputs[i]);
+        if (&method == &options.methods.back()) time_runs(module, method, inputs, options.runs);
     }
-    std::nth_element(milliseconds.begin(), milliseconds.begin() + options.runs / 2, milliseconds.end());
-    std::printf("median of %d runs: %.3f ms\n", options.runs, milliseconds[options.runs / 2]);
 }
 
 }  // namespace

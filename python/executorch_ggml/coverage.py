@@ -112,13 +112,25 @@ def _is_ours(function: Any) -> bool:
 def page() -> str:
     names = core_aten()
     done = [name for name in names if covered(name)]
+
+    def is_core(name: str) -> bool:
+        return name in names or name.replace("_copy.", ".") in names
+
+    others = sum(not is_core(name) for name in LOWERINGS)
     lines = [
         "# ATen ops of the ExecuTorch door",
         "",
         "Written by `python -m executorch_ggml.coverage` from the table of lowerings; `make docs` renews it.",
         "",
-        f"{len(LOWERINGS)} overloads have a lowering. A node also needs operands that it can take:",
-        "`GgmlPartitioner(report=True)` gives the reason for each that is not.",
+        f"{len(LOWERINGS)} overloads have a lowering:",
+        "",
+        f"- {len(LOWERINGS) - others} of core ATen, among them the copying forms that the edge dialect has.",
+        f"- {others} others: ops that export keeps whole for this backend, quantisation, and some that pass",
+        "  export only with a `compile_config` ([what is left](executorch.md#what-is-left)).",
+        "",
+        "A node also needs operands that its lowering can take: `GgmlPartitioner(report=True)` gives the",
+        "reason for each that is not delegated. The data types of the catalog's ops:",
+        "[implementation status](implementation-status.md).",
         "",
         "## Core ATen",
         "",
@@ -136,7 +148,7 @@ def page() -> str:
         "|---|---|---|",
     ]
     for name, function in sorted(LOWERINGS.items()):
-        core = "yes" if name in names or name.replace("_copy.", ".") in names else ""
+        core = "yes" if is_core(name) else ""
         lines.append(f"| {name} | {core} | {', '.join(sorted(catalog_ops(function)))} |")
     return "\n".join(lines) + "\n"
 

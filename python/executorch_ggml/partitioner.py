@@ -118,13 +118,13 @@ class GgmlPartitioner(Partitioner):
     Nothing is taken of a graph all of whose matrix products would be left: another backend can have it whole.
     Neither are parts that only reshape, copy or cast.
 
-    report: print what was left and why. strict: raise when anything was.
+    report: print what was left and why. strict: raise when a node was.
     quantize: the block format in which weights of products, convolutions and embeddings are stored: "q8_0",
     "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k" or "q6_k". filter: called with a weight's qualified name
     and a tensor of its shape and dtype (the values are not there yet), says whether that is to be quantised.
     gguf: weights that are stored in the blocks that a GGUF file has, whatever quantize and filter say.
     external_weights: the name, without ".ptd", of a file of their own for the weights, which several programs
-    can share; write_tensor_data_to_file(folder) makes it. Methods do not share states then (decision 006).
+    can share; write_tensor_data_to_file(folder) makes it.
     """
 
     def __init__(
@@ -230,10 +230,11 @@ class GgmlPartitioner(Partitioner):
                     stacklevel=3,
                 )
         elif not weights.formats:
-            notes = "; ".join(weights.notes) or "no delegate has a weight"
-            warnings.warn(f"quantize={self.quantize!r} changes nothing: {notes}", stacklevel=3)
+            why = "; ".join(weights.outcomes) or "no delegate has a weight"
+            warnings.warn(f"quantize={self.quantize!r} changes nothing: {why}", stacklevel=3)
         if self.report:
-            print("GgmlPartitioner:", *weights.lines(), sep="\n")
+            first, *others = weights.lines()
+            print(f"GgmlPartitioner: {first}", *others, sep="\n")
 
     def _worthwhile(self, parts: list[Part], nodes: Part) -> list[Part]:
         taken = {node for part in parts for node in part}

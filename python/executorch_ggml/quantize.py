@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -33,6 +34,7 @@ OPERAND = {"aten.linear.default": 1, "aten.embedding.default": 0} | dict.fromkey
 QUANTIZED = (torch.float32, torch.float16, torch.bfloat16)
 SPEC = "block_formats"
 LARGEST_NIBBLE = (-8, 7)
+MOST_NAMES = 8  # that a line of the report lists one by one
 
 
 def check_format(name: str | None) -> str | None:
@@ -47,12 +49,16 @@ class Choice:
 
     formats: dict[str, str] = field(default_factory=dict)
     from_file: list[str] = field(default_factory=list)  # of those, whose blocks a GGUF file has
-    notes: Counter[str] = field(default_factory=Counter)
+    outcomes: dict[str, list[str]] = field(default_factory=dict)  # what became of weights, and their names
     before: int = 0  # bytes of what is quantised
     after: int = 0
 
-    def add(self, name: str, tensor: torch.Tensor, block_format: str) -> None:
+    def tell(self, name: str, outcome: str) -> None:
+        self.outcomes.setdefault(outcome, []).append(name)
+
+    def add(self, name: str, tensor: torch.Tensor, block_format: str, why: str = "") -> None:
         self.formats[name] = block_format
+        self.tell(name, block_format + why)
         per_block, block_bytes = FORMATS[block_format]
         self.before += tensor.numel() * tensor.element_size()
         self.after += tensor.numel() // per_block * block_bytes
@@ -65,7 +71,19 @@ class Choice:
         first = f"weights: {used or 'none quantized'}; {self.before} bytes became {self.after}"
         if self.from_file:
             first += f"; {len(self.from_file)} have a file's blocks"
-        return [first, *(f"  {count} x {note}" for note, count in sorted(self.notes.items()))]
+        return [first, *(f"  {brief(names)}: {outcome}" for outcome, names in sorted(self.outcomes.items()))]
+
+
+def brief(names: list[str]) -> str:
+    """Many names by what they have in common: those of a model's layers differ in a number."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(re.sub(r"\d+", "*", name), []).append(name)
+    return ", ".join(
+        f"{pattern} ({len(found)})" if len(found) > 1 else found[0] for pattern, found in alike.items()
+    )
 
 
 def choose(
@@ -90,7 +108,7 @@ def choose(
                     f"{gguf.shape_of(name)}; another tensor belongs to it"
                 )
             choice.from_file.append(name)
-            choice.add(name, tensor, blocks)
+            choice.add(name, tensor, blocks, ": the file's blocks")
             continue
         if wanted is None:
             continue
@@ -101,11 +119,10 @@ def choose(
         if reason is None and not fits:
             reason = f"{elements} elements are no whole blocks of 32"
         if reason is not None:
-            choice.notes[f"{tensor.dtype} stays: {reason}"] += 1
+            choice.tell(name, f"{tensor.dtype} stays: {reason}")
             continue
-        choice.add(name, tensor, fits[0])
-        if fits[0] != wanted:
-            choice.notes[f"{fits[0]}: {elements} elements are no whole blocks of {wanted}"] += 1
+        why = "" if fits[0] == wanted else f": {elements} elements are no whole blocks of {wanted}"
+        choice.add(name, tensor, fits[0], why)
     return choice
 
 

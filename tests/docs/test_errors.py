@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
@@ -21,7 +24,7 @@ def codes() -> list[str]:
 def table(heading: str) -> dict[str, list[str]]:
     """The rows of a section's table by their first cell."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| (`|0x)", line)]
     return {row[0].strip("`"): row[1:] for row in rows}
 
 
@@ -115,3 +118,17 @@ def test_errors_of_executorch_are_the_delegates():
     for title, function in (("ExecuTorch, load", "error_at_load"), ("ExecuTorch, run", "error_of_run")):
         made = cpp_switch(path, f"{function}(const Exception& e) {{")
         assert column(title) == {code: text.rpartition("::")[2] for code, text in made.items()}
+
+
+def test_executorchs_numbers_are_those_of_its_header():
+    if not find_spec("executorch"):
+        pytest.skip("ExecuTorch is not installed: make executorch installs it")
+    (package,) = find_spec("executorch").submodule_search_locations
+    header = (Path(package) / "include/executorch/runtime/core/error.h").read_text(encoding="utf-8")
+    names = {
+        int(number, 16): name for name, number in re.findall(r"^\s*(\w+) = (0x\w+)", header, re.MULTILINE)
+    }
+    told = {int(number, 16): cells[0].strip("`") for number, cells in table("ExecuTorch's numbers").items()}
+    assert told == {number: names[number] for number in told}
+    ours = {*column("ExecuTorch, load").values(), *column("ExecuTorch, run").values()}
+    assert ours <= set(told.values())

@@ -123,6 +123,21 @@ def in_python(block: Block, page: str, names: dict[str, object]) -> str:
 
 
 @pytest.fixture
+def lowerings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A page that adds a lowering adds it to no test that follows."""
+    text = (ROOT / request.node.callspec.params["page"]).read_text(encoding="utf-8")
+    if "@lowers(" not in text or not find_spec("executorch"):
+        yield
+        return
+    from executorch_ggml.translate import LOWERINGS
+
+    before = dict(LOWERINGS)
+    yield
+    LOWERINGS.clear()
+    LOWERINGS.update(before)
+
+
+@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -146,6 +161,7 @@ def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
     assert len(setups) == 1
 
 
+@pytest.mark.usefixtures("lowerings")
 @pytest.mark.parametrize("page", PAGES)
 def test_programs_print_what_the_page_says(page: str, folder: Path):
     names: dict[str, object] = {"__name__": "__main__"}

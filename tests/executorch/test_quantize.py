@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 
 pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
@@ -9,7 +11,7 @@ pytest.importorskip("executorch", reason="ExecuTorch is not installed: make exec
 import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch_ggml import GgmlPartitioner, _runtime
-from executorch_ggml.quantize import FORMATS
+from executorch_ggml.quantize import FORMATS, MOST_NAMES
 from torch import nn
 
 if _runtime.runtime_path() is None:
@@ -84,8 +86,9 @@ def test_the_filter_excludes_a_layer_by_name(lower, capsys):
     weights = 4 * 512 * 1024
     assert len(half.buffer) == pytest.approx(weights * (1 + BITS["q4_0"] / 32), rel=0.02)
     printed = capsys.readouterr().out
-    assert "weights: 1 as q4_0" in printed
-    assert "torch.float32 stays: the filter excludes it" in printed
+    assert "GgmlPartitioner: weights: 1 as q4_0; " in printed
+    assert "  0.weight: q4_0\n" in printed
+    assert "  2.weight: torch.float32 stays: the filter excludes it\n" in printed
 
 
 def test_rows_that_are_no_whole_blocks_take_the_next_format_or_stay(lower, capsys):
@@ -93,9 +96,16 @@ def test_rows_that_are_no_whole_blocks_take_the_next_format_or_stay(lower, capsy
     program = lower(module, (torch.randn(2, 384),), partitioner=GgmlPartitioner(quantize="q4_k", report=True))
     printed = capsys.readouterr().out
     assert "weights: 1 as q4_k, 1 as q5_0" in printed
-    assert "q5_0: 384 elements are no whole blocks of q4_k" in printed
-    assert "torch.float32 stays: 40 elements are no whole blocks of 32" in printed
+    assert "  0.weight: q5_0: 384 elements are no whole blocks of q4_k\n" in printed
+    assert "  4.weight: torch.float32 stays: 40 elements are no whole blocks of 32\n" in printed
     program.check(tolerance=0.1)
+
+
+def test_many_layers_are_told_by_what_their_names_have_in_common(lower, capsys):
+    layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(MOST_NAMES)], nn.Linear(64, 64))
+    module = nn.Sequential(OrderedDict(layers=layers, head=nn.Linear(64, 8)))
+    lower(module, (torch.randn(2, 64),), partitioner=GgmlPartitioner(quantize="q8_0", report=True))
+    assert f"  layers.*.weight ({MOST_NAMES + 1}), head.weight: q8_0\n" in capsys.readouterr().out
 
 
 class Tied(nn.Module):

@@ -51,6 +51,9 @@ DYNAMIC = {
     "int8_dynamic_int4": lambda: Int8DynamicActivationIntxWeightConfig(
         weight_dtype=torch.int4, weight_granularity=PerGroup(32)
     ),
+    "int8_dynamic_int4_f16_scales": lambda: Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32), weight_scale_dtype=torch.float16
+    ),
     "int8_dynamic_int8": lambda: Int8DynamicActivationIntxWeightConfig(
         weight_dtype=torch.int8, weight_granularity=PerAxis(0)
     ),

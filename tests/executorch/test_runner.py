@@ -15,7 +15,7 @@ executorch = pytest.importorskip(
 )
 
 import torch
-from executorch_ggml import _runtime
+from executorch_ggml import GgmlPartitioner, _runtime
 from torch import nn
 
 if _runtime.runtime_path() is None:
@@ -77,6 +77,39 @@ def test_the_runner_reads_arguments_from_files(runner, program, tmp_path):
     torch.testing.assert_close(torch.tensor(printed_values(done)), module(x)[0], rtol=1e-5, atol=1e-6)
 
 
+class Total(nn.Module):
+    def __init__(self, first: float) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.register_buffer("total", torch.full((3,), first))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.add_(self.layer(x).sum(0))
+        return self.total * 1
+
+
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_methods_of_a_module_with_a_file_of_weights_share_a_buffer(first, runner, lower, tmp_path):
+    """The buffer's first value lies in the program where it is not zeros: a second source of data."""
+    module = Total(first).requires_grad_(False)
+    methods = {
+        name: torch.export.export(module, (torch.ones(n, 4),)) for name, n in (("three", 3), ("one", 1))
+    }
+    program = lower(exported=methods, partitioner=GgmlPartitioner(external_weights="w"))
+    program.program_manager.write_tensor_data_to_file(tmp_path)
+    (tmp_path / "model.pte").write_bytes(program.buffer)
+    done = run(
+        *(runner, tmp_path / "model.pte", "--data", tmp_path / "w.ptd"),
+        *("--method", "three", "--method", "one", "--runs", 1),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = re.findall(r"^output 0 \[3\]: (.*)$", done.stdout, re.MULTILINE)
+    row = module.layer(torch.ones(4))
+    for line, rows in zip(printed, (3, 4), strict=True):
+        actual = torch.tensor([float(value) for value in line.split()])
+        torch.testing.assert_close(actual, first + rows * row, rtol=1e-5, atol=1e-6)
+
+
 def assert_clear_error(done: subprocess.CompletedProcess[str], message: str) -> None:
     assert done.returncode == 1, done  # not a signal
     assert message in done.stderr
@@ -94,6 +127,7 @@ def test_files_and_options_that_are_wrong_are_named(runner, program, tmp_path):
     path = program[1]
     assert_clear_error(run(runner), "usage: executorch_runner")
     assert_clear_error(run(runner, tmp_path / "missing.pte"), "there is no file")
+    assert_clear_error(run(runner, path, "--data", tmp_path / "missing.ptd"), "there is no file")
     assert_clear_error(run(runner, path, "--method", "backward"), "'backward'")
     assert_clear_error(run(runner, path, "--runs", "0"), "--runs must be a number above 0")
     (tmp_path / "short.bin").write_bytes(b"123")

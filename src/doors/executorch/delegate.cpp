@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "doors/executorch/part.h"
+#include "doors/executorch/program_identity.h"
 #include "doors/executorch/settings.h"
 #include "headrace/graph_writer.h"
 
@@ -226,7 +227,7 @@ std::unique_ptr<Part> load(et::BackendInitContext& context, et::FreeableBuffer& 
     const auto graph =
         graph_from_memory(*bytes, bytes, [&](const std::string& key) { return find_weight(map, key); });
     const char* method = context.get_method_name();
-    auto part = join_program(map, method ? method : "", compile(*graph, options));
+    auto part = join_program(program_identity(map), method ? method : "", compile(*graph, options));
     for (const TensorInfo& input : part->inputs) {
         const auto place = argument_of(input.name);
         if (!place) {
