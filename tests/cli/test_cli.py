@@ -101,6 +101,8 @@ def test_bench_profiles_each_node_beside_the_machines_limits(graph):
     first, header, *rows = printed.splitlines()
     assert re.match(r"limits of 1 thread: \d+ GFLOP/s in f32, [\d.]+ GB/s read; medians of 3 runs", first)
     assert header.split() == [*("us", "share", "MFLOP", "MB", "GFLOP/s", "GB/s", "limit", "kernel", "node")]
+    limits = [float(row.split()[6].rstrip("%")) for row in rows if row.endswith("(dense)")]
+    assert ("limit over 100%" in printed) == any(limit > 100.5 for limit in limits)
     shares = [float(row.split()[0]) for row in rows if "%  in " in row]
     assert sum(shares) == pytest.approx(100, abs=0.5)
 

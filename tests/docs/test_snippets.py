@@ -62,6 +62,9 @@ class Block:
             return "headrace wasm needs the package wasmtime"
         if "executorch" in self.text and self.kind == "python" and not find_spec("executorch"):
             return "ExecuTorch is not installed: make executorch installs it"
+        compares = re.search(r"^\$ headrace bench (?!.*--peer none)", self.text, re.MULTILINE)
+        if compares and not find_spec("onnxruntime"):
+            return "headrace bench compares with the package onnxruntime"
         if self.kind == "console":
             if re.search(r"^\$ node ", self.text, re.MULTILINE) and not NODE.exists():
                 return "the npm package is not built: make node"
