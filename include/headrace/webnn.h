@@ -188,7 +188,7 @@ struct MLContextOptions {
     /// "on", "off" or a folder: where packed weights are kept for later starts
     /// (CompileOptions::packed_cache).
     std::string packedCache;
-    /// A hint: "cpu" is what accelerated = false is; "gpu", "npu" and others change nothing.
+    /// A hint: "cpu" is what accelerated = false is; "auto", "gpu" and "npu" change nothing.
     std::string deviceType = "auto";
 };
 

@@ -35,6 +35,7 @@ _ML_NAMES = {  # types that are ml_dtypes'
     "f8e8m0": "float8_e8m0fnu",
     "f4e2m1": "float4_e2m1fn",
 }
+_ML_LIMITS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 
 
 def dtype_of(name: str) -> np.dtype:
@@ -59,18 +60,16 @@ def as_array(value: Any) -> np.ndarray:
         return np.asarray(value)
 
 
-def coerce(value: object, name: str, what: str, exact: bool) -> tuple[np.ndarray, tuple[int, ...]]:
-    """A dense array of dtype `name` and its shape, converted by NumPy; if exact, only where values stay.
+def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, ...]]:
+    """A dense array of dtype `name` and its shape, converted by NumPy where elements keep their meaning.
 
     4-bit elements come packed, the low nibble first, and bfloat16 as int16 of the same bits.
     """
     try:
         array = as_array(value)
-        if exact:
-            array = kept_in_meaning(array, dtype_of(name), what)
-        if array.dtype == object:
-            raise TypeError(f"{array.dtype} elements")
-        dense = np.ascontiguousarray(array, dtype=dtype_of(name)).reshape(array.shape)
+        wanted = dtype_of(name)
+        check_meaning(array, wanted, what)
+        dense = np.ascontiguousarray(array, dtype=wanted).reshape(array.shape)
     except ChangedMeaningError as error:
         raise ValueError(str(error)) from None
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -84,21 +83,40 @@ class ChangedMeaningError(ValueError):
     """Elements of an array are no elements of the dtype that is wanted."""
 
 
-def kept_in_meaning(array: np.ndarray, wanted: np.dtype, what: str) -> np.ndarray:
-    """The array, unless its elements would change their meaning on the way to a dtype: floats may round."""
+def check_meaning(array: np.ndarray, wanted: np.dtype, what: str) -> None:
+    """Errors: ChangedMeaningError for what is no number, and for numbers that an integer dtype or bool does
+    not hold: fractions, NaN and what is out of its range. Floats take any number, rounded as NumPy rounds.
+    """
     if array.dtype in (wanted, bool):
-        return array
-    if array.dtype.kind not in "fiubV":
+        return
+    if array.dtype.kind not in "fiuV":
         raise ChangedMeaningError(f"{what} is {array.dtype.name}; it must be {wanted.name}")
-    if wanted.kind in "iu" and array.dtype.kind in "fiu":
-        fitting = array.astype(wanted) if array.dtype.kind != "f" else None
-        if fitting is None or not np.array_equal(fitting, array):
-            raise ChangedMeaningError(
-                f"{what} is {array.dtype.name}, with values that {wanted.name} does not hold; "
-                "convert it first"
-            )
-        return fitting
-    return array
+    limits = _limits(wanted)
+    if limits is None or array.size == 0:
+        return
+    # Of ml_dtypes, whose numbers all are float64's.
+    numbers = array.astype(np.float64) if array.dtype.kind == "V" else array
+    low, high = limits
+    # One beyond the highest is a power of two, which every float has; the highest itself may round to it.
+    is_held = (numbers >= low) & (numbers < high + 1 if numbers.dtype.kind == "f" else numbers <= high)
+    if numbers.dtype.kind == "f":
+        is_held &= numbers == np.trunc(numbers)
+    if not is_held.all():
+        raise ChangedMeaningError(
+            f"{what} is {array.dtype.name} and has {numbers[~is_held].reshape(-1)[0]}, which {wanted.name} "
+            f"does not hold; convert it first (array.astype({wanted.name!r}) cuts fractions off and wraps "
+            "around)"
+        )
+
+
+def _limits(dtype: np.dtype) -> tuple[int, int] | None:
+    """The lowest and highest number of a dtype without fractions; None of others."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind in "iu":
+        found = np.iinfo(dtype)
+        return int(found.min), int(found.max)
+    return _ML_LIMITS.get(dtype.name)
 
 
 def pack_nibbles(array: np.ndarray) -> np.ndarray:

@@ -8,12 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._core import Graph, OnnxModel, compile, hinted_options, load_graph, open_onnx
+from ._core import Graph, OnnxModel, compile, load_graph, open_onnx
+from ._options import check_names, checked
 from .model import Model
 
 if TYPE_CHECKING:
     from .onnx.outputs import Outputs
     from .structured import StructuredModel
+
+
+_OPTIONS = (
+    "device",
+    "accelerated",
+    "device_type",
+    "power_preference",
+    "weights",
+    "host_timeout_ms",
+    "dimensions",
+    "most_iterations",
+)  # load's own; the rest is compile's
 
 
 def load(
@@ -46,19 +59,21 @@ def load(
 
     Errors: OSError for a file that cannot be read, FileNotFoundError where there is none; ValueError for what
     is no valid model, or for what it has that cannot be expressed, with the node, its operator and what to
-    do; MemoryError where the machine has not enough.
+    do; ValueError and TypeError for an option, before the model is read; MemoryError where the machine has
+    not enough.
     """
-    hinted = hinted_options(
-        power_preference=power_preference,
-        accelerated=accelerated,
-        device_type=device_type,
-        device="cpu" if (device or "").lower() == "cpu" else device or "",
-        host_timeout_ms=host_timeout_ms,
-        weights=weights,
-    )
+    check_names(options, own=_OPTIONS)
+    hints = {
+        "power_preference": power_preference,
+        "accelerated": accelerated,
+        "device_type": device_type,
+        "device": "" if device is None else "cpu" if str(device).lower() == "cpu" else device,
+        "host_timeout_ms": host_timeout_ms,
+        "weights": weights,
+    }
+    options = checked(hints, options)
     is_path = isinstance(path, (str, os.PathLike))
     title = os.path.basename(os.fspath(path)) if is_path else "the ONNX model"
-    options = {"host_timeout_ms": host_timeout_ms, **hinted, **options}
     if is_onnx(path):
         path = open_model(path)
         if _has_structured_inputs(path, dimensions):

@@ -102,12 +102,15 @@ def named_inputs(
     if len(arrays) == 1 and isinstance(arrays[0], Mapping):
         named = {**arrays[0], **named}
         arrays = ()
+    known = f"the input{' is' if len(names) == 1 else 's are'} {', '.join(names)}"
     if len(arrays) > len(names):
-        raise ValueError(f"{title} has {len(names)} inputs, {names}; {len(arrays)} are given")
+        raise ValueError(f"{title}: {len(arrays)} arrays are given; {known}")
     given = dict(zip(names, arrays, strict=False))
     twice, unknown = sorted(set(given) & set(named)), sorted(set(named) - set(names))
     missing = [name for name in names if name not in given and name not in named]
-    for found, what in ((twice, "is given twice"), (unknown, "is no input"), (missing, "is missing")):
+    if unknown:
+        raise ValueError(f"{title}: there is no input '{unknown[0]}'; {known}")
+    for found, what in ((twice, "given twice"), (missing, "missing")):
         if found:
-            raise ValueError(f"{title}: input '{found[0]}' {what}; there are {names}")
+            raise ValueError(f"{title}: input '{found[0]}' is {what}; {known}")
     return {**given, **named}

@@ -132,6 +132,16 @@ class StructuredModel:
                 self._models.popitem(last=False)
             return self._models[key]
 
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there: what a Model has of its one graph."""
+        if name not in ("executable", "graph", "profiled", "run", "session"):
+            raise AttributeError(f"'StructuredModel' object has no attribute {name!r}")
+        what = "dimensions" if self._why_not_open else "the shapes of its sequences' tensors"
+        raise AttributeError(
+            f"{self._title} is a StructuredModel, which reads the model anew for the inputs of each call and "
+            f"has no {name}; headrace.load with {what} (dimensions=...) makes a Model, which has"
+        )
+
     def save(self, path: str | Path) -> None:
         """Errors: ValueError; a graph is of one form."""
         if self._why_not_open:

@@ -10,10 +10,14 @@ PyObject* entry(nb::handle dict, const std::string& name) {
     return PyDict_GetItem(dict.ptr(), to_str(name).ptr());
 }
 
-PyObject* input_entry(nb::dict inputs, const TensorInfo& info) {
-    PyObject* value = entry(inputs, info.name);
-    if (!value) throw nb::value_error(("Missing input: " + info.name).c_str());
-    return value;
+PyObject* needed_entry(const char* call, const char* kind, nb::dict given, const std::string& name,
+                       const std::vector<TensorInfo>& infos) {
+    if (PyObject* value = entry(given, name)) return value;
+    std::string all;
+    for (const TensorInfo& info : infos) all += (all.empty() ? "" : ", ") + info.name;
+    throw nb::value_error((std::string(call) + ": Missing " + kind + ": " + name + "; the graph's " + kind +
+                           (infos.size() == 1 ? " is " : "s are ") + all)
+                              .c_str());
 }
 
 nb::str to_str(const std::string& name) { return nb::str(name.data(), name.size()); }
@@ -57,8 +61,8 @@ nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
     std::vector<InputView> in;
     readers.reserve(inputs.size());
     for (const TensorInfo& info : inputs) {
-        readers.emplace_back(input_entry(given, info), info.dtype, ("input '" + info.name + "'").c_str(),
-                             conversion);
+        readers.emplace_back(needed_entry(call, "input", given, info.name, inputs), info.dtype,
+                             ("input '" + info.name + "'").c_str());
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
     }
     if (nb::len(given) != readers.size()) check_names(call, "input", inputs, given, may_be_given);

@@ -18,7 +18,6 @@ struct ArrayRun {
     const char* call;  ///< names it in messages
     const std::vector<TensorInfo>& inputs;
     const std::vector<TensorInfo>& outputs;
-    Conversion conversion;
     /// Called without the GIL, and calls back when it knows the outputs' shapes.
     std::function<void(std::span<const InputView>, const Session::MakeOutputs&)> run;
     /// Of names that are no input: whether they may be given all the same, and are not read.
@@ -31,8 +30,10 @@ struct ArrayRun {
 
 /// The entry of a dict, null when absent; names may hold any character.
 PyObject* entry(nb::handle dict, const std::string& name);
-/// The entry of a dict of inputs; ValueError when it is absent.
-PyObject* input_entry(nb::dict inputs, const TensorInfo& info);
+/// The entry of a dict of inputs or outputs, as `kind` says; ValueError, which names the call, when it is
+/// absent.
+PyObject* needed_entry(const char* call, const char* kind, nb::dict given, const std::string& name,
+                       const std::vector<TensorInfo>& infos);
 nb::str to_str(const std::string& name);
 
 /// TypeError for what is no str; ValueError, which names the call and the kind, for what none of `infos` is

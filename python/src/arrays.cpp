@@ -99,14 +99,12 @@ bool ArrayReader::read_dense(nb::handle object) {
     return true;
 }
 
-ArrayReader::ArrayReader(nb::handle object, DType type, const char* what, Conversion conversion)
-    : type_(type) {
+ArrayReader::ArrayReader(nb::handle object, DType type, const char* what) : type_(type) {
     if (carrier(type) == type && read_dense(object)) {
         writable_ = can_change(object);
         return;
     }
-    const nb::tuple coerced = nb::cast<nb::tuple>(
-        cached().coerce(object, std::string(name_of(type)), what, conversion == Conversion::exact));
+    const nb::tuple coerced = nb::cast<nb::tuple>(cached().coerce(object, std::string(name_of(type)), what));
     for (nb::handle extent : nb::cast<nb::tuple>(coerced[1])) {
         shape_.push_back(nb::cast<std::int64_t>(extent));
         elements_ *= shape_.back();

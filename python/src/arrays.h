@@ -20,17 +20,12 @@ nb::object numpy_dtype(DType type);
 /// Keeps a Python object alive for as long as anything reads its bytes, from whichever thread lets go last.
 std::shared_ptr<const void> keep_alive(nb::object object);
 
-/// What becomes of elements that are not of the declared dtype.
-enum class Conversion : std::uint8_t {
-    any,    ///< as NumPy casts them, silently: what pywebnn does
-    exact,  ///< floats may round; integers that would become others are a ValueError
-};
-
 /// A caller's array as dense bytes of a declared dtype. Dense arrays of that dtype are read where they are;
-/// anything else that NumPy can convert is converted; 4-bit elements are packed two to a byte.
+/// anything else that NumPy can convert is converted; 4-bit elements are packed two to a byte. ValueError for
+/// numbers that the dtype does not hold, where it is one of integers; floats may round.
 class ArrayReader {
 public:
-    ArrayReader(nb::handle object, DType type, const char* what, Conversion conversion = Conversion::any);
+    ArrayReader(nb::handle object, DType type, const char* what);
     const void* data() const { return data_; }
     std::size_t bytes() const { return bytes_of(type_, elements_); }
     const std::vector<std::int64_t>& shape() const { return shape_; }

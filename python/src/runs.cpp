@@ -36,7 +36,6 @@ nb::dict compute(const MLContext& context, const MLGraph& graph, nb::dict inputs
     const ArrayRun run{.call = "compute",
                        .inputs = graph.inputs(),
                        .outputs = graph.outputs(),
-                       .conversion = Conversion::any,  // pywebnn casts silently, and so do we
                        .run =
                            [&](std::span<const InputView> in, const Session::MakeOutputs& make_outputs) {
                                Shapes shapes;
@@ -60,7 +59,7 @@ void dispatch(const MLContext& context, const MLGraph& graph, nb::dict inputs, n
     MLBindings in, out;
     Shapes shapes;
     for (const TensorInfo& info : graph.inputs()) {
-        const nb::handle value = input_entry(inputs, info);
+        const nb::handle value = needed_entry("dispatch", "input", inputs, info.name, graph.inputs());
         if (const MLTensor* tensor = find_tensor(value)) {
             in.emplace(info.name, *tensor);
             shapes.push_back(tensor->shape());
@@ -76,8 +75,7 @@ void dispatch(const MLContext& context, const MLGraph& graph, nb::dict inputs, n
                                [&](const Shapes& given) { return graph.outputShapes(given); });
     for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
         const TensorInfo& info = graph.outputs()[i];
-        const nb::handle value = entry(outputs, info.name);
-        if (!value.is_valid()) throw nb::value_error(("Missing output: " + info.name).c_str());
+        const nb::handle value = needed_entry("dispatch", "output", outputs, info.name, graph.outputs());
         if (const MLTensor* tensor = find_tensor(value)) {
             out.emplace(info.name, *tensor);
             continue;

@@ -65,7 +65,6 @@ nb::dict run(TurnSession& self, nb::dict inputs, nb::object outputs, bool reuse_
     const ArrayRun on_arrays{.call = "run",
                              .inputs = self.inputs(),
                              .outputs = self.outputs(),
-                             .conversion = Conversion::exact,
                              .run = [&](std::span<const InputView> in, const Session::MakeOutputs& make) {
                                  self.in_turn([&](Session& s) { s.run(in, make, options); });
                              }};
@@ -75,9 +74,8 @@ nb::dict run(TurnSession& self, nb::dict inputs, nb::object outputs, bool reuse_
 nb::dict output_shapes(TurnSession& self, nb::dict given) {
     Shapes shapes;
     for (const TensorInfo& info : self.inputs()) {
-        PyObject* shape = entry(given, info.name);
-        if (!shape) throw nb::value_error(("Missing input: " + info.name).c_str());
-        shapes.push_back(nb::cast<std::vector<std::int64_t>>(nb::handle(shape)));
+        const nb::handle shape = needed_entry("output_shapes", "input", given, info.name, self.inputs());
+        shapes.push_back(nb::cast<std::vector<std::int64_t>>(shape));
     }
     {
         const nb::gil_scoped_release others_run;
@@ -111,7 +109,7 @@ nb::object read_state(TurnSession& self, const std::string& name) {
 
 void write_state(TurnSession& self, const std::string& name, nb::handle data) {
     const TensorInfo& info = find_state(self, name);
-    const ArrayReader reader(data, info.dtype, ("state '" + name + "'").c_str(), Conversion::exact);
+    const ArrayReader reader(data, info.dtype, ("state '" + name + "'").c_str());
     if (reader.shape() != info.shape)
         throw nb::value_error(("write_state: the array has shape " + shape_text(reader.shape()) +
                                ", state '" + name + "' " + shape_text(info.shape))
@@ -138,10 +136,11 @@ constexpr const char* kRunSignature =
 constexpr const char* kRunDoc = R"(Runs the graph on arrays by name and returns every output by name.
 
 inputs: arrays of NumPy or, by DLPack, of others. Dense ones of the declared dtype are read where they are; others
-are converted, floats by rounding, and integers only if they stay what they are. outputs: arrays of the caller's
-for some outputs; dense ones of the right dtype are written in place. They may be inputs, too, but not overlap each
-other. reuse_buffers: take activations from the executable's pool. profile: run and time one node after the other;
-stats has the times. most_iterations: of all loops of the run together; one that would go on after that is an error.
+are converted where numbers keep their meaning: to floats by rounding, to integers without. outputs: arrays of the
+caller's for some outputs; dense ones of the right dtype are written in place. They may be inputs, too, but not
+overlap each other. reuse_buffers: take activations from the executable's pool. profile: run and time one node after
+the other; stats has the times. most_iterations: of all loops of the run together; one that would go on after that
+is an error.
 
 Errors: ValueError for missing, unknown or unfit arrays; RuntimeError of the device.)";
 

@@ -45,8 +45,8 @@ Status time_alone(const BenchOptions& options) {
     const double flops = std::accumulate(stats.nodes.begin(), stats.nodes.end(), 0.0,
                                          [](double sum, const NodeStats& n) { return sum + n.flops; });
     return report(
-        fmt::format("median {:.4f} ms  min {:.4f}  max {:.4f}  ({} runs, {} threads)  {:.2f} GFLOP/s\n",
-                    typical, least, most, options.runs, stats.threads, flops / typical / 1e6),
+        fmt::format("median {:.4f} ms  min {:.4f}  max {:.4f}  ({} runs, {})  {:.2f} GFLOP/s\n", typical,
+                    least, most, options.runs, threads_text(stats.threads), flops / typical / 1e6),
         {{"graph", options.graph},
          {"median_ms", typical},
          {"min_ms", least},
@@ -58,17 +58,13 @@ Status time_alone(const BenchOptions& options) {
 }
 
 Status check(const BenchOptions& options) {
-    if (options.runs < 1) return invalid("--runs is {}; at least 1", options.runs);
-    if (options.rounds < 1) return invalid("--rounds is {}; at least 1", options.rounds);
-    if (options.compile.threads < 0)
-        return invalid("--threads is {}; at least 0, for all", options.compile.threads);
     if (options.tune && options.profile)
         return invalid("--tune and --profile measure in two ways; choose one");
     return success();
 }
 
 Status bench_graph(const BenchOptions& options) {
-    HR_TRY(check(options));
+    check_usage(check(options));
     if (options.tune) return tune_graph(options);
     if (options.profile) return profile_graph(options);
     const std::string_view alone = option_without_peer(options);
@@ -107,9 +103,9 @@ void add_bench(CLI::App& app, Status& status) {
     add("--peer", options->peer, "what to compare with; default: auto, ONNX Runtime if Python has it")
         ->check(CLI::IsMember({"auto", "onnxruntime", "none"}))
         ->type_name("");
-    add("--rounds", options->rounds, "rounds in alternation with the peer; default: 10");
+    add("--rounds", options->rounds, "rounds in alternation with the peer; default: 10")->check(at_least(1));
     add("--seconds", options->seconds, "length of a round of each; default: 0.2");
-    add("--runs", options->runs, "timed runs without a peer; default: 50");
+    add("--runs", options->runs, "timed runs without a peer; default: 50")->check(at_least(1));
     add("--warmup", options->warmup, "runs before those; default: 5");
     add_json_option(*command, options->json);
     command->get_option("--json")->group(kMeasuring);

@@ -30,6 +30,11 @@ void add_ops(CLI::App& app, Status& status);
 /// What shells complete.
 void add_completion(CLI::App& app, Status& status);
 
+/// Ends a command whose options are wrong by themselves, with the exit status of those.
+inline void check_usage(const Status& status) {
+    if (!status.ok()) throw CLI::ParseError(status.error().message, CLI::ExitCodes::ValidationError);
+}
+
 /// Runs a command, whose errors of the public API become its status.
 template <class Command>
 void run_command(Status& status, Command command) {

@@ -13,14 +13,23 @@ struct ConvertOptions : GraphOptions {
     JsonOption json;
 };
 
-Status convert_model(const ConvertOptions& options) {
+Status check_names(const ConvertOptions& options) {
     if (!is_onnx_file(options.graph))
         return invalid("'{}': convert reads ONNX models, whose names end in .onnx", options.graph);
+    const std::string extension = std::filesystem::path(options.output).extension().string();
+    if (extension != ".hrg" && extension != ".webnn" && extension != ".json")
+        return invalid("'{}': convert writes .hrg, .webnn and .json files, and a name ends in one of these",
+                       options.output);
+    return success();
+}
+
+Status convert_model(const ConvertOptions& options) {
+    check_usage(check_names(options));
     HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     HR_TRY(webnn::write_graph_file(graph, options.output));
     std::error_code error;
     const auto size = std::filesystem::file_size(options.output, error);
-    return report(fmt::format("{}: {:.1f} MB\n", options.output, static_cast<double>(size) / 1e6),
+    return report(fmt::format("{}: {}\n", options.output, size_text(size)),
                   {{"graph", options.output}, {"bytes", size}, {"nodes", graph.nodes.size()}}, options.json);
 }
 

@@ -25,7 +25,11 @@ void add_graph_options(CLI::App& command, GraphOptions& options);
 /// --dimension, which convert has, too.
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
 
-/// A graph file, or an ONNX model.
+/// Of a number.
+CLI::Validator at_least(int least);
+
+/// A graph file, or an ONNX model; one that cannot be read with open dimensions by the shapes that its inputs
+/// are given.
 Result<Graph> read_graph_or_model(const GraphOptions& options);
 /// Whether a file's name says that it is an ONNX model.
 bool is_onnx_file(std::string_view path);

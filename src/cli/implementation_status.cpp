@@ -115,7 +115,7 @@ std::string implementation_status() {
         const OpDef& op = *webnn::find_row(row.name).op;
         const ByDType found = implementations_of(op);
         std::set<std::string_view> kernels;
-        rows += fmt::format("| {} | {} |", row.idl, op.operands[data_operand(op)].name);
+        rows += fmt::format("| {} | {} |", row.idl, webnn::camel_case(op.operands[data_operand(op)].name));
         for (const auto& [type, implementations] : found) {
             rows += fmt::format(" {} |", cell(implementations));
             kernels.insert(implementations.kernels.begin(), implementations.kernels.end());

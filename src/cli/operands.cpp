@@ -1,5 +1,7 @@
 #include "cli/operands.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,24 +13,6 @@
 
 namespace headrace::cli {
 namespace {
-
-/// Splits "name=value" arguments; names must be inputs of the graph.
-Result<std::map<std::string, std::string>> by_name(const std::vector<std::string>& arguments,
-                                                   const Graph& graph) {
-    std::map<std::string, std::string> map;
-    for (const std::string& argument : arguments) {
-        const std::size_t equals = argument.find('=');
-        if (equals == std::string::npos) return invalid("'{}' is not of the form NAME=VALUE", argument);
-        const std::string name = argument.substr(0, equals);
-        std::string known;
-        for (const ValueId id : graph.inputs) known += (known.empty() ? "" : ", ") + graph.value(id).name;
-        if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
-                         [&](ValueId id) { return graph.value(id).name == name; }))
-            return invalid("the graph has no input '{}'; it has: {}", name, known);
-        map[name] = argument.substr(equals + 1);
-    }
-    return map;
-}
 
 Result<std::vector<std::int64_t>> parse_shape(const std::string& text) {
     std::vector<std::int64_t> shape;
@@ -46,6 +30,53 @@ Result<std::vector<std::int64_t>> parse_shape(const std::string& text) {
         ++at;
     }
     return shape;
+}
+
+}  // namespace
+
+Result<std::pair<std::string, std::string>> named_text(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) return invalid("'{}' is not of the form NAME=VALUE", text);
+    return std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<std::pair<std::string, std::vector<std::int64_t>>> named_shape(const std::string& text) {
+    HR_ASSIGN(auto named, named_text(text));
+    HR_ASSIGN(auto shape, parse_shape(named.second));
+    return std::pair{std::move(named.first), std::move(shape)};
+}
+
+Result<std::map<std::string, std::vector<std::int64_t>>> shapes_by_input(const InputOptions& options) {
+    std::map<std::string, std::vector<std::int64_t>> shapes;
+    for (const std::string& text : options.files) {
+        HR_ASSIGN(const auto file, named_text(text));
+        HR_ASSIGN(Array array, read_npy(file.second));
+        shapes[file.first] = std::move(array.shape);
+    }
+    for (const std::string& text : options.shapes) {
+        HR_ASSIGN(auto named, named_shape(text));
+        shapes.insert_or_assign(std::move(named.first), std::move(named.second));
+    }
+    return shapes;
+}
+
+namespace {
+
+/// Splits "name=value" arguments; names must be inputs of the graph.
+Result<std::map<std::string, std::string>> by_name(const std::vector<std::string>& arguments,
+                                                   const Graph& graph) {
+    std::map<std::string, std::string> map;
+    for (const std::string& argument : arguments) {
+        HR_ASSIGN(auto named, named_text(argument));
+        const std::string name = std::move(named.first);
+        std::string known;
+        for (const ValueId id : graph.inputs) known += (known.empty() ? "" : ", ") + graph.value(id).name;
+        if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
+                         [&](ValueId id) { return graph.value(id).name == name; }))
+            return invalid("the graph has no input '{}'; it has: {}", name, known);
+        map[name] = std::move(named.second);
+    }
+    return map;
 }
 
 Result<Array> generate(DType dtype, const std::vector<std::int64_t>& shape, std::mt19937& random) {
@@ -167,13 +198,20 @@ Result<InputShapes> input_shapes(const Graph& graph, const InputOptions& options
     return found;
 }
 
-std::string made_up_text(const InputShapes& inputs) {
-    std::string text;
+std::string made_up_text(const Graph& graph, const InputShapes& inputs, bool is_onnx) {
+    if (inputs.made_up.empty()) return "";
+    std::string extents;
     for (const auto& [symbol, extent] : inputs.made_up)
-        text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, extent);
-    return text.empty()
-               ? text
-               : text + ": made up; --shape INPUT=1,16 or, of an ONNX model, --dimension says others";
+        extents += fmt::format("{}{} = {}", extents.empty() ? "" : ", ", symbol, extent);
+    std::string remedy;
+    for (std::size_t i = 0; i < graph.inputs.size() && remedy.empty(); ++i) {
+        const Value& input = graph.value(graph.inputs[i]);
+        if (!std::ranges::all_of(input.type.shape, [](const Dim& d) { return !d.is_symbolic(); }))
+            remedy = fmt::format("--shape {}={}", input.name, fmt::join(inputs.shapes[i], ","));
+    }
+    const auto& [symbol, extent] = *inputs.made_up.begin();
+    if (is_onnx) remedy += fmt::format(" or --dimension {}={}", symbol, extent);
+    return fmt::format("note: open dimensions are made up, {}; to choose: {}", extents, remedy);
 }
 
 Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed) {

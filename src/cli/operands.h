@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -23,10 +24,17 @@ struct InputShapes {
     std::map<std::size_t, Array> arrays;          ///< inputs that were read from files, by their place
     std::map<std::string, std::int64_t> made_up;  ///< open dimensions that nothing says: of a usual size
 };
+/// "x=x.npy"
+Result<std::pair<std::string, std::string>> named_text(const std::string& text);
+/// "x=1,16"
+Result<std::pair<std::string, std::vector<std::int64_t>>> named_shape(const std::string& text);
+/// Of the inputs that a file or an option gives one, before there is a graph.
+Result<std::map<std::string, std::vector<std::int64_t>>> shapes_by_input(const InputOptions& options);
+
 /// As files and options say, and as the graph has it; a dimension's name has one extent in all inputs.
 Result<InputShapes> input_shapes(const Graph& graph, const InputOptions& options);
-/// "seq = 16: made up; ...", or nothing.
-std::string made_up_text(const InputShapes& inputs);
+/// "note: ...", or nothing. is_onnx: dimensions can be given by their names, too.
+std::string made_up_text(const Graph& graph, const InputShapes& inputs, bool is_onnx);
 
 /// One array per input: from its file, or generated (floats in [-1, 1), integers 0 or 1).
 Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed);

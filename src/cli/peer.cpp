@@ -24,8 +24,8 @@ constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare_onnxruntime.py has 
 Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     HR_ASSIGN(const InputShapes inputs, input_shapes(graph, options.inputs));
-    if (const std::string made_up = made_up_text(inputs); !made_up.empty())
-        std::fprintf(stderr, "%s\n", made_up.c_str());
+    const std::string made_up = made_up_text(graph, inputs, is_onnx_file(options.graph));
+    if (!made_up.empty()) std::fprintf(stderr, "%s\n", made_up.c_str());
     std::vector<std::string> shapes;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i)
         if (!inputs.arrays.contains(i))

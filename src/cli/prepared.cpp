@@ -10,8 +10,8 @@ Result<std::unique_ptr<Prepared>> Prepared::make(const Executable& executable, c
     auto prepared = std::unique_ptr<Prepared>(new Prepared(executable, options.most_iterations));
     const Graph& graph = executable.graph();
     HR_ASSIGN(InputShapes shapes, input_shapes(graph, options.inputs));
-    if (const std::string made_up = made_up_text(shapes); !made_up.empty())
-        std::fprintf(stderr, "%s\n", made_up.c_str());
+    const std::string made_up = made_up_text(graph, shapes, is_onnx_file(options.graph));
+    if (!made_up.empty()) std::fprintf(stderr, "%s\n", made_up.c_str());
     HR_ASSIGN(prepared->inputs_, gather_inputs(graph, std::move(shapes), options.inputs.seed));
     for (const Array& a : prepared->inputs_) prepared->views_.push_back({a.dtype, a.shape, a.bytes.data()});
     return prepared;

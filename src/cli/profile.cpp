@@ -61,6 +61,8 @@ std::string text_of(const std::vector<NodeProfile>& nodes, std::size_t rows) {
     }
     std::string text = table.text();
     if (nodes.size() > rows) text += fmt::format("... {} more nodes\n", nodes.size() - rows);
+    if (std::ranges::any_of(nodes, [](const NodeProfile& n) { return n.limit > 1; }))
+        text += "limit over 100%: the operands were in the processor's cache, which is faster than memory\n";
     for (const auto& [name, share] : by_implementation)
         text += fmt::format("{:9.1f} %  in {}\n", 100 * share, name);
     return text;
@@ -100,9 +102,9 @@ Status profile_graph(const BenchOptions& options) {
     const kernels::MachineLimits limits = kernels::measure_limits(threads);
     const std::vector<NodeProfile> nodes = profile_nodes(runs, limits);
     return report(
-        fmt::format("limits of {} threads: {:.0f} GFLOP/s in f32, {:.1f} GB/s read; medians of {} "
+        fmt::format("limits of {}: {:.0f} GFLOP/s in f32, {:.1f} GB/s read; medians of {} "
                     "runs, node by node\n",
-                    threads, limits.gflops, limits.read_gb_per_s, options.runs) +
+                    threads_text(threads), limits.gflops, limits.read_gb_per_s, options.runs) +
             text_of(nodes, kRows),
         {{"threads", threads},
          {"runs", options.runs},

@@ -49,7 +49,7 @@ except ModuleNotFoundError as error:
         raise
     sys.exit(
         f"headrace: {sys.argv[1]} needs the Python package headrace, which {sys.executable} does not have: "
-        "pip install headrace, or name another interpreter in HEADRACE_PYTHON"
+        "`pip install .` in Headrace's checkout, or name another interpreter in HEADRACE_PYTHON"
     )
 main()
 )";
@@ -64,7 +64,7 @@ Status become_python(std::span<char* const> arguments) {
     execvp(command[0], command.data());
     return failure(Code::io,
                    "{} is done by the Python package headrace, and '{}' does not start: {}. Install Python "
-                   "and `pip install headrace`, or name an interpreter in HEADRACE_PYTHON",
+                   "and, in Headrace's checkout, `pip install .`, or name an interpreter in HEADRACE_PYTHON",
                    arguments[1], python, std::strerror(errno));
 }
 
@@ -72,7 +72,8 @@ Status become_python(std::span<char* const> arguments) {
 
 Status become_python(std::span<char* const> arguments) {
     return unsupported(
-        "{} is done by the Python package headrace: pip install headrace, then python -m headrace",
+        "{} is done by the Python package headrace: `pip install .` in Headrace's checkout, then python -m "
+        "headrace",
         arguments[1]);
 }
 

@@ -5,6 +5,15 @@
 
 namespace headrace::cli {
 
+std::string threads_text(int threads) { return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"); }
+
+std::string size_text(std::uintmax_t bytes) {
+    const auto number = static_cast<double>(bytes);
+    if (bytes < 1000) return fmt::format("{} bytes", bytes);
+    return bytes < 1'000'000 ? fmt::format("{:.1f} kB", number / 1e3)
+                             : fmt::format("{:.1f} MB", number / 1e6);
+}
+
 void add_json_option(CLI::App& command, JsonOption& json) {
     command
         .add_option("--json", json.path,

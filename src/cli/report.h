@@ -1,5 +1,6 @@
 #pragma once
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,11 @@ struct JsonOption {
 
     bool replaces_text() const { return path == "-"; }
 };
+
+/// "1 thread", "2 threads"
+std::string threads_text(int threads);
+/// "512 bytes", "40.3 kB", "1.2 MB"
+std::string size_text(std::uintmax_t bytes);
 
 void add_json_option(CLI::App& command, JsonOption& json);
 

@@ -57,6 +57,9 @@ void add_run(CLI::App& app, Status& status) {
     command->add_option("--output", options->outputs, "write an output's values; may be repeated")
         ->type_name("NAME=FILE.npy")
         ->allow_extra_args(false)
+        ->check([](const std::string& text) {
+            return text.find('=') == std::string::npos ? "'" + text + "' is not NAME=FILE.npy" : "";
+        })
         ->group("Outputs");
     add_json_option(*command, options->json);
     command->get_option("--json")->group("Outputs");

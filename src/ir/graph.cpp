@@ -155,9 +155,12 @@ Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vec
                 if (declared.size() != given[d]) return mismatch();
                 continue;
             }
-            if (given[d] < declared.min_size() || given[d] > declared.max_size())
-                return invalid("input '{}': extent {} of dimension {} is outside {} = {}..{}", input.name,
-                               given[d], d, declared.str(), declared.min_size(), declared.max_size());
+            if (given[d] < declared.min_size())
+                return invalid("input '{}': {} (dimension {}) is {}; at least {} is needed", input.name,
+                               declared.str(), d, given[d], declared.min_size());
+            if (given[d] > declared.max_size())
+                return invalid("input '{}': {} (dimension {}) is {}; at most {} is possible", input.name,
+                               declared.str(), d, given[d], declared.max_size());
             // Inputs share their dimensions: those of a decoder's caches are dozens.
             const auto again = std::ranges::find(known, declared, [](const auto& k) { return *k.first; });
             if (again != known.end() && again->second == given[d]) continue;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cstring>
+#include <filesystem>
 #include <ostream>
 #include <string_view>
 
@@ -20,6 +22,13 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::string_view kMagic = "HDRGRAPH";
 constexpr std::uint32_t kFormatVersion = 1;
+
+/// Programs tell ONNX models by it.
+bool is_onnx_name(const std::string& path) {
+    std::string extension = std::filesystem::path(path).extension().string();
+    std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+    return extension == ".onnx";
+}
 
 struct Header {
     char magic[8];
@@ -86,6 +95,11 @@ bool is_graph_file(std::span<const std::byte> bytes) {
 }
 
 Status write_graph(const Graph& graph, const std::string& path) {
+    if (is_onnx_name(path))
+        return invalid(
+            "'{}': a graph file is no ONNX model, and this would replace one; give it a name that ends in "
+            ".hrg",
+            path);
     NewFiles files;
     HR_TRY(files.write(path, [&](std::ostream& stream) {
         return write_content(graph, false, [&](const std::byte* data, std::size_t size) {

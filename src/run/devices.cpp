@@ -75,6 +75,15 @@ Result<Device> find_remote(std::string_view names, std::chrono::milliseconds hos
     return nearest;
 }
 
+/// What find_device() takes here, for its message.
+std::string known_devices() {
+    std::string known = "cpu, auto (the best GPU, else the CPU)";
+    for (const DeviceInfo& info : list_devices())
+        if (info.type != "cpu") known += ", " + info.name;
+    if (has_mlx_library()) known += ", mlx";
+    return known + ", rpc://host:port";
+}
+
 }  // namespace
 
 std::vector<ggml_backend_device*> Device::handles() const {
@@ -125,9 +134,7 @@ Result<Device> find_device(const std::string& name, std::chrono::milliseconds ho
         return describe(mlx);
     }
     if (ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str())) return describe(device);
-    std::string known = "cpu, auto, mlx, rpc://host:port";
-    for (const DeviceInfo& info : list_devices()) known += ", " + info.name;
-    return invalid("there is no device '{}'; known: {}", name, known);
+    return invalid("there is no device '{}'; known: {}", name, known_devices());
 }
 
 }  // namespace headrace

@@ -30,6 +30,11 @@ std::string library_path() {
 
 }  // namespace
 
+bool has_mlx_library() {
+    std::error_code error;
+    return registered() || (library_path() != kLibrary && std::filesystem::exists(library_path(), error));
+}
+
 Result<ggml_backend_dev_t> load_mlx_device() {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);

@@ -99,8 +99,10 @@ def test_bench_alone_prints_and_writes_its_result(graph, tmp_path):
 def test_bench_profiles_each_node_beside_the_machines_limits(graph):
     printed = headrace("bench", graph, "--shape", "x=4,3", "--profile", "--runs", 3, "--threads", 1)
     first, header, *rows = printed.splitlines()
-    assert re.match(r"limits of 1 threads: \d+ GFLOP/s in f32, [\d.]+ GB/s read; medians of 3 runs", first)
+    assert re.match(r"limits of 1 thread: \d+ GFLOP/s in f32, [\d.]+ GB/s read; medians of 3 runs", first)
     assert header.split() == [*("us", "share", "MFLOP", "MB", "GFLOP/s", "GB/s", "limit", "kernel", "node")]
+    limits = [float(row.split()[6].rstrip("%")) for row in rows if row.endswith("(dense)")]
+    assert ("limit over 100%" in printed) == any(limit > 100.5 for limit in limits)
     shares = [float(row.split()[0]) for row in rows if "%  in " in row]
     assert sum(shares) == pytest.approx(100, abs=0.5)
 
@@ -167,14 +169,14 @@ def test_bench_without_python_says_so_and_runs_alone(graph, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "{graph}", "--shape", "x=99,3"], "outside seq = 1..16"),
+        (["run", "{graph}", "--shape", "x=99,3"], "seq (dimension 0) is 99; at most 16 is possible"),
         (["run", "{graph}", "--shape", "z=1,3"], "the graph has no input 'z'; it has: x"),
         (["run", "{graph}", "--shape", "x=a"], "is not a list of extents"),
         (["run", "{graph}", "--input", "x=absent.npy"], "cannot open 'absent.npy'"),
         (["run", "{graph}", "--input", "x={graph}"], "is not a .npy file"),
         (["run", "absent.hrg"], "absent.hrg"),
         (["run", "{graph}", "--shape", "x=1,3", "--output", "q=q.npy"], "with the name of an output"),
-        (["bench", "{graph}", "--shape", "x=1,3", "--runs", "0"], "--runs is 0"),
+        (["bench", "{graph}", "--shape", "x=1,3", "--runs", "0"], "--runs: 0 is less than 1"),
         (["bench", "{graph}", "--shape", "x=1,3", "--tune", "--profile"], "choose one"),
         (["bench", "{graph}", "--shape", "x=1,3", "--tune", "--tuning", "off"], "tuning is off"),
         (["inspect", "{graph}", "--without-pass", "magic"], "magic"),
@@ -203,6 +205,7 @@ def test_ops_lists_every_webnn_operator_with_its_implementations():
     assert rows["matmul"]["float32"] == "KGR" and "gemm_f32" in rows["matmul"]["packed kernels"]
     assert rows["add"]["int64"] == "R"
     assert rows["relu"]["uint8"] == ""
+    assert rows["where"]["operand"] == "trueValue"
     for name, row in rows.items():
         taken = limits[name][row["operand"]]["dataTypes"] if row["operand"] in limits[name] else None
         assert taken is None or {column for column in columns[2:-1] if row[column]} <= set(taken), name

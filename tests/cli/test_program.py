@@ -91,7 +91,16 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["bench", "x.onnx", "--threads", "many"], 2, "--threads"),
         (["bench-llm", "x.gguf", "--rounds", "0"], 2, "--rounds"),
         (["completion", "tcsh"], 2, "tcsh"),
-        (["run", "x.onnx", "--weights", "q8_0"], 1, "--weight-format"),
+        (["run", "x.onnx", "--weights", "q8_0"], 2, "--weight-format"),
+        (["run", "x.onnx", "--threads", "-1"], 2, "--threads: -1 is less than 0"),
+        (["run", "x.onnx", "--dimension", "batch"], 2, "--dimension: 'batch' is not NAME=NUMBER"),
+        (["run", "x.onnx", "--shape", "x=a"], 2, "--shape: 'a' is not a list of extents"),
+        (["run", "x.onnx", "--input", "x.npy"], 2, "--input: 'x.npy' is not of the form NAME=VALUE"),
+        (["run", "x.onnx", "--output", "y.npz"], 2, "--output: 'y.npz' is not NAME=FILE.npy"),
+        (["run", "x.hrg", "--dimension", "batch=2"], 2, "--dimension is for ONNX models"),
+        (["bench", "x.onnx", "--profile", "--tune"], 2, "choose one"),
+        (["convert", "x.hrg", "y.hrg"], 2, "convert reads ONNX models"),
+        (["run", "x.onnx", "--device", "abacus"], 1, "x.onnx"),
     ],
 )
 def test_the_exit_status_tells_failures_from_wrong_command_lines(arguments, status, message):
@@ -106,7 +115,10 @@ def test_open_dimensions_are_made_up_alike_for_all_inputs_and_said(model):
     done = run("run", model)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("y: f32[1, 16, 4]")
-    assert done.stderr.startswith("batch = 1, words = 16: made up")
+    assert done.stderr == (
+        "note: open dimensions are made up, batch = 1, words = 16; to choose: --shape x=1,16,3 "
+        "or --dimension batch=1\n"
+    )
 
 
 def test_extents_that_are_given_for_one_input_hold_for_the_others(model, tmp_path):

@@ -78,7 +78,7 @@ def test_nodes_exceptions_are_those_of_its_library():
         for code, text in made.items()
     }  # fmt: skip
     assert "otherwise = 'OperationError'" in read("node/lib/webnn/interfaces.js")
-    assert column("Node") == kinds
+    assert column("Node, `headrace/webnn`") == kinds
 
 
 def test_statuses_of_http_are_the_servers():

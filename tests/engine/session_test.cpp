@@ -336,7 +336,7 @@ TEST(Session, WrongOperandsAreNamedWithWhatIsRight) {
     EXPECT_EQ(call({{DType::f32, flat, x.data()}}, {}),
               "input 'x' has shape [64], the graph declares [seq, 64]");
     EXPECT_EQ(call({{DType::f32, many, x.data()}}, {}),
-              "input 'x': extent 200 of dimension 0 is outside seq = 1..128");
+              "input 'x': seq (dimension 0) is 200; at most 128 is possible");
     EXPECT_EQ(call({{DType::f32, good, nullptr}}, {{y.data(), 768}}), "input 'x' has no data");
     EXPECT_EQ(call({{DType::f32, good, x.data()}}, {{y.data(), 8}}),
               "output 'y': 8 bytes of memory given, f32[2, 96] needs 768");

@@ -180,6 +180,16 @@ TEST(GraphFile, RefusesToSaveABrokenGraph) {
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(GraphFile, DoesNotTakeTheNameOfAnOnnxModel) {
+    const TemporaryFolder folder;
+    for (const char* name : {"model.onnx", "MODEL.ONNX"}) {
+        const Status refused = write_graph(small_graph(), folder / name);
+        EXPECT_EQ(refused.error().code, Code::invalid_argument);
+        EXPECT_THAT(refused.error().message, HasSubstr("give it a name that ends in .hrg"));
+        EXPECT_FALSE(std::filesystem::exists(folder / name));
+    }
+}
+
 TEST(GraphFile, ReportsFilesThatCannotBeReadOrWritten) {
     const auto absent = read_graph("/no/such/file.hdr", find_sample_op);
     EXPECT_EQ(absent.error().code, Code::io);

@@ -108,10 +108,10 @@ TEST(Graph, RefusesShapesThatContradictTheGraph) {
     const Graph graph = symbolic_graph();
     const auto refusal = [&](const Shapes& shapes) { return bind_symbols(graph, shapes).error().message; };
     EXPECT_THAT(refusal({{2, 7, 1}, {2, 7}}), HasSubstr("input 'x' has shape [2, 7, 1], the graph declares"));
-    EXPECT_THAT(refusal({{9, 7}, {9, 7}}), HasSubstr("extent 9 of dimension 0 is outside batch = 1..8"));
+    EXPECT_THAT(refusal({{9, 7}, {9, 7}}), HasSubstr("batch (dimension 0) is 9; at most 8 is possible"));
     EXPECT_THAT(refusal({{2, 7}, {3, 7}}),
                 HasSubstr("input 'y': dimension 0 gives batch = 3, another input gave 2"));
-    EXPECT_THAT(refusal({{2, 0}, {2, 0}}), HasSubstr("outside seq"));
+    EXPECT_THAT(refusal({{2, 0}, {2, 0}}), HasSubstr("seq (dimension 1) is 0; at least 1 is needed"));
 }
 
 /// sum(x, y) of f32[n] and f32[m].

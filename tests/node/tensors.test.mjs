@@ -217,6 +217,12 @@ test('dispatch refuses names and tensors that the graph does not have', async ()
   ];
   for (const [inputs, outputs] of calls)
     assert.throws(() => context.dispatch(graph, inputs, outputs), TypeError);
+  assert.throws(() => context.dispatch(graph, {}, { y }), {
+    message: 'dispatch: no inputs are given; the graph has "x"',
+  });
+  assert.throws(() => context.dispatch(graph, { z: x }, { y }), {
+    message: 'dispatch: the inputs "z" are given; the graph has "x"',
+  });
   assert.throws(() => context.dispatch(graph, { x }), TypeError);
   assert.throws(() => context.dispatch({}, { x }, { y }), TypeError);
   assert.throws(() => context.dispatch(graph, { x: wide }, { y }), {

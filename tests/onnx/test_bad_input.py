@@ -8,6 +8,7 @@ import headrace
 import numpy as np
 import onnx
 import pytest
+from headrace.onnx import open_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -113,6 +114,7 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
         ("y = Relu(y)", r"\(Relu, .*: input 'y' is computed by no node before it"),
         ("y = Relu(missing)", r"\(Relu, .*: input 'missing' is computed by no node before it"),
         ("y = Nonsense(x)", r"\(Nonsense, .*: this operator is not read. docs/onnx-operators.md lists"),
+        ("y = MatMull(x, x)", r"not read. docs/onnx-operators.md .* \(did you mean MatMul\?\); export"),
         ("y, y = Split<num_outputs = 2>(x)", r"\(Split, .*: there is a value 'y' before it already"),
         ("y = Cast<to = 8>(x)", r"\(Cast, ai\.onnx opset 21\): the target type is STRING; there are FLOAT"),
         ("y = Transpose<perm = [0, 5]>(x)", r"\(Transpose, ai\.onnx opset 21\)"),
@@ -124,6 +126,28 @@ def test_what_cannot_be_read_is_named_with_its_node(source: str, message: str) -
     made = model(f"g (float[2, 3] x, int64[2] i) => (float[a, b] y) {{ {source} }}")
     with pytest.raises(ValueError, match=message):
         headrace.load(made)
+
+
+@pytest.mark.parametrize(
+    ("source", "may_help"),
+    [
+        ("y = MatMull(x, w)", False),
+        ("y = acme.Op(x)", False),
+        ("y = MatMul(x, w)", False),
+        (
+            "s = Shape(x) one = Constant<value_int = 1>() b = Greater(s, one) "
+            "t = Compress<axis = 0>(s, b) y = Reshape(x, t)",
+            True,
+        ),
+    ],
+)
+def test_fixing_dimensions_is_advised_only_where_numbers_might_help(source: str, may_help: bool) -> None:
+    made = parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21, "acme": 3]>
+        g (float[batch, 3] x) => (float[a, b] y)
+            <float[2, 5] w = {{{", ".join("1" * 10)}}}> {{ {source} }}""")
+    with pytest.raises(ValueError) as refused:
+        open_model(made).read({})
+    assert ("dimensions={'batch': 1}" in str(refused.value)) == may_help, str(refused.value)
 
 
 IMAGE = "float[1, 2, 5, 5] x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,15 @@ ROOT = Path(__file__).parents[2]
 W = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 X = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
 NUMBERS = ", ".join(str(v) for v in W.reshape(-1))
+# Whether `a` is 1 decides on the result's number of dimensions.
+SHAPED = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+g (float[a, 3] x) => (float[n, m] y) {
+    shape = Shape(x)
+    one = Constant<value_int = 1>()
+    is_wide = Greater(shape, one)
+    wide = Compress<axis = 0>(shape, is_wide)
+    y = Reshape(x, wide)
+}""")
 
 
 @pytest.fixture
@@ -191,7 +201,7 @@ def test_the_cpu_is_taken_where_a_hint_says_so(path, options) -> None:
 
 
 def test_hints_that_name_other_devices_change_nothing(path) -> None:
-    for options in ({}, {"device_type": "gpu"}, {"device_type": "npu"}, {"device_type": "abacus"}):
+    for options in ({}, {"device_type": "gpu"}, {"device_type": "npu"}, {"device_type": "auto"}):
         found = headrace.load(path, **options)(X)["y"]
         np.testing.assert_allclose(found, np.maximum(X @ W, 0), rtol=1e-4, atol=1e-4)
 
@@ -202,20 +212,65 @@ def test_hints_that_name_other_devices_change_nothing(path) -> None:
         ({"power_preference": "lowest"}, "power preference 'lowest' is none of default, high-performance"),
         ({"weights": "q9_9"}, "weights 'q9_9' is none of as-given, q8_0, q4_0"),
         ({"device": "abacus"}, "there is no device 'abacus'"),
+        ({"device_type": "tpu"}, "device type 'tpu' is none of auto, cpu, gpu, npu"),
+        ({"threads": -1}, "threads is -1"),
+        ({"memory": "lo"}, "memory 'lo' is none of normal, low"),
+        ({"disabled_passes": ["typo"]}, "no pass is called 'typo'"),
     ],
 )
-def test_bad_hints_are_explained(path, options, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_bad_options_are_explained_whatever_the_model_is(path, options, message: str) -> None:
+    for model in (path, SHAPED, "absent.onnx"):
+        with pytest.raises(ValueError, match=message):
+            headrace.load(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thread": 1}, "load: there is no option 'thread'; did you mean 'threads'"),
+        ({"dimension": {}}, "load: there is no option 'dimension'; did you mean 'dimensions'"),
+        ({"q": 1}, "load: there is no option 'q'; there are accelerated, .*, weights"),
+        ({"tuning": 1}, "load: tuning is 1, a int; it must be a str"),
+        ({"device": 3}, "load: device is 3, a int; it must be a str"),
+        ({"round_activations": "no"}, "load: round_activations is 'no', a str; it must be a bool"),
+    ],
+)
+def test_options_that_are_not_there_or_of_another_type_are_named(path, options, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         headrace.load(path, **options)
+
+
+def test_integers_of_numpy_are_numbers_of_threads(path) -> None:
+    assert headrace.load(path, device="cpu", threads=np.int64(1))(X)["y"].shape == (5, 4)
+
+
+def test_what_one_graph_has_is_missed_with_what_to_do() -> None:
+    model = headrace.load(SHAPED, device="cpu")
+    for name in ("session", "executable", "graph", "run"):
+        with pytest.raises(AttributeError, match=rf"StructuredModel.* has no {name}; .*dimensions=\.\.\."):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="object has no attribute 'sesion'"):
+        model.sesion  # noqa: B018
+    assert headrace.load(SHAPED, dimensions={"a": 2}).session
+
+
+@pytest.mark.parametrize("name", ["self.onnx", "SELF.ONNX"])
+def test_a_graph_file_does_not_take_the_name_of_an_onnx_model(path, tmp_path, name: str) -> None:
+    target = tmp_path / name
+    target.write_bytes(path.read_bytes())
+    with pytest.raises(ValueError, match=r"a graph file is no ONNX model.*a name that ends in \.hrg"):
+        headrace.load(target, device="cpu").save(target)
+    assert target.read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: m(), r"model\.onnx: input 'x' is missing; there are \['x'\]"),
-        (lambda m: m(X, X), r"model\.onnx has 1 inputs, \['x'\]; 2 are given"),
+        (lambda m: m(), r"model\.onnx: input 'x' is missing; the input is x"),
+        (lambda m: m(X, X), r"model\.onnx: 2 arrays are given; the input is x"),
         (lambda m: m(X, x=X), r"input 'x' is given twice"),
-        (lambda m: m(z=X, x=X), r"input 'z' is no input; there are \['x'\]"),
+        (lambda m: m(z=X, x=X), r"there is no input 'z'; the input is x"),
+        (lambda m: m(X[:0]), r"input 'x': seq \(dimension 0\) is 0; at least 1 is needed"),
         (lambda m: m(X[:, :2]), r"x"),
         (lambda m: m(np.array([["a"]])), r"input 'x' is str32; it must be float32"),
         (lambda m: m(None), r"input 'x' is object; it must be float32"),
@@ -233,9 +288,9 @@ def test_numbers_that_the_input_does_not_hold_are_refused(tmp_path) -> None:
     )
     loaded = headrace.load(model, device="cpu")
     assert loaded([3, 4])["y"].tolist() == [6, 8]
-    for bad in ([-1, 2], [1, 300], [1.5, 2.0]):
+    for bad, wrong in (([-1, 2], "-1"), ([1, 300], "300"), ([1.5, 2.0], "1.5")):
         with pytest.raises(
-            ValueError, match=r"input 'x' is (int64|float64), with values that uint8 does not hold"
+            ValueError, match=rf"input 'x' is (int64|float64) and has {wrong}, which uint8 does not hold"
         ):
             loaded(bad)
 
@@ -290,7 +345,7 @@ def test_convert_writes_what_the_native_program_runs(path, tmp_path, extension: 
         del model.graph.output[1]
         onnx.save(model, path)
     graph = tmp_path / f"converted{extension}"
-    assert program("convert", path, graph).startswith(f"{graph}: ")
+    assert re.fullmatch(rf"{graph}: (\d+ bytes|\d+\.\d kB)\n", program("convert", path, graph))
     np.save(tmp_path / "x.npy", X)
     native = [ROOT / "build/bin/headrace", "run", graph, "--input", f"x={tmp_path}/x.npy", "--output"]
     subprocess.run([*native, f"y={tmp_path}/y.npy"], check=True, capture_output=True)
@@ -316,6 +371,15 @@ def test_convert_fixes_dimensions(path, tmp_path) -> None:
     assert headrace.load(tmp_path / "fixed.hrg").inputs[0].shape == [2, 3]
 
 
+def test_a_model_that_needs_known_shapes_runs_on_those_of_its_inputs(tmp_path) -> None:
+    path = tmp_path / "shaped.onnx"
+    onnx.save(SHAPED, path)
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert "--dimension a=1" in program("run", path, fails=True)
+    assert program("run", path, "--input", f"x={tmp_path}/x.npy").startswith("y: f32[2, 3]")
+    assert program("run", path, "--shape", "x=2,3").startswith("y: f32[2, 3]")
+
+
 def test_run_inspect_and_bench_take_the_model_itself(path) -> None:
     assert program("run", path, "--shape", "x=2,3").startswith("y: f32[2, 4]")
     assert program("run", path, "--dimension", "seq=2") == program("run", path, "--shape", "x=2,3")
@@ -336,6 +400,8 @@ def test_what_reads_graph_files_alone_says_how_to_convert(path) -> None:
         (["convert", "{path}", "{out}", "--dimension", "q=1"], "no input has a dimension ['q']"),
         (["convert", "{path}"], "graph is required"),
         (["convert", "{path}", "/absent/folder/x.hrg"], "/absent/folder"),
+        (["convert", "{path}", "{out}.xyz"], "convert writes .hrg, .webnn and .json files"),
+        (["convert", "{path}", "{path}"], "convert writes .hrg, .webnn and .json files"),
         (["run", "{absent}"], "absent.onnx"),
     ],
 )

@@ -37,6 +37,7 @@ def test_a_trace_is_of_the_same_form(tmp_path: Path) -> None:
         nodes = [event for event in events if event["cat"] == "Node"]
         assert {"first_kernel_time", "second_kernel_time"} <= {event["name"] for event in nodes}
         assert all({"op_name", "provider", "node_index"} <= set(event["args"]) for event in nodes)
+        assert all(event["args"]["op_name"].isidentifier() for event in nodes)
         for event in events:
             assert event["ph"] == "X" and event["dur"] >= 0 and event["ts"] >= 0
     assert fields[0] == fields[1]

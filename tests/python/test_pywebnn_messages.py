@@ -114,5 +114,5 @@ def test_files_that_are_not_there_are_os_errors(tmp_path, builder):
 def test_contexts_take_pywebnns_positional_order():
     context = webnn.ML().create_context("high-performance", False, "cpu")
     assert (context.power_preference, context.accelerated) == ("high-performance", False)
-    assert webnn.ML().create_context(device_type="abacus").power_preference == "default"
+    assert webnn.ML().create_context(device_type="npu").power_preference == "default"
     assert webnn.ML().create_context(device_type="npu") is not None

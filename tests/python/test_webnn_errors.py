@@ -131,14 +131,16 @@ def test_constants_have_as_many_elements_as_their_shape(builder):
 def test_compute_names_what_is_missing_or_wrong(context, builder):
     x = builder.input("x", [2, 2], F32)
     graph = builder.build({"y": builder.relu(x)})
-    with pytest.raises(ValueError, match="Missing input: x"):
+    with pytest.raises(ValueError, match="compute: Missing input: x; the graph's input is x"):
         context.compute(graph, {})
     with pytest.raises(ValueError, match="the graph has no input 'z'"):
         context.compute(graph, {"x": np.zeros((2, 2), np.float32), "z": np.zeros(2, np.float32)})
     with pytest.raises(ValueError, match=r"input 'x' has shape \[3\], the graph declares \[2, 2\]"):
         context.compute(graph, {"x": np.zeros(3, np.float32)})
-    with pytest.raises(ValueError, match="does not convert"):
+    with pytest.raises(ValueError, match="input 'x' is str128; it must be float32"):
         context.compute(graph, {"x": "text"})
+    with pytest.raises(ValueError, match="input 'x': a list does not convert to f32"):
+        context.compute(graph, {"x": [[1], [2, 3]]})
     with pytest.raises(
         ValueError, match=r"output 'y': the array has shape \[2, 3\], the graph gives \[2, 2\]"
     ):
@@ -150,7 +152,7 @@ def test_dispatch_names_what_is_missing_or_wrong(context, builder):
     good = context.create_tensor([2], F32)
     for given, results, message in [
         ({}, {"y": good}, "Missing input: x"),
-        ({"x": good}, {}, "Missing output: y"),
+        ({"x": good}, {}, "dispatch: Missing output: y; the graph's output is y"),
         ({"x": good, "z": good}, {"y": good}, "no input 'z'"),
         ({"x": context.create_tensor([2], "int32")}, {"y": good}, "is int32, the graph declares float32"),
         ({"x": context.create_tensor([3], F32)}, {"y": good}, r"shape \[3\]"),
@@ -176,6 +178,10 @@ def test_unknown_power_preferences_and_devices_are_named(context):
         webnn.ML().create_context(power_preference="max")
     with pytest.raises(ValueError, match="there is no device 'TPU9'; known: cpu"):
         webnn.ML().create_context(device="TPU9")
+    with pytest.raises(ValueError, match="device type 'tpu' is none of auto, cpu, gpu, npu"):
+        webnn.ML().create_context(device_type="tpu")
+    for known in ("auto", "cpu", "gpu", "npu"):
+        assert webnn.ML().create_context(device_type=known).device
 
 
 def test_graph_files_that_are_none_say_so(context, tmp_path):

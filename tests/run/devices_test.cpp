@@ -20,5 +20,12 @@ TEST(Devices, AutomaticChoiceTakesALocalGpuOrTheCpu) {
     EXPECT_EQ(device.value().is_cpu, !has_gpu());
 }
 
+TEST(Devices, WhatIsNotThereIsRefusedWithWhatIs) {
+    const std::string message = find_device("gpu9").error().message;
+    EXPECT_TRUE(message.starts_with("there is no device 'gpu9'; known: cpu, auto")) << message;
+    EXPECT_TRUE(message.ends_with("rpc://host:port")) << message;
+    EXPECT_EQ(message.find("CPU,"), std::string::npos) << "cpu is listed once: " << message;
+}
+
 }  // namespace
 }  // namespace headrace

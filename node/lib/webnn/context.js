@@ -133,9 +133,10 @@ function checkNamedTensors(context, inputs, outputs) {
 /** "Validate tensors with descriptors"; the handles in the graph's order. */
 function handlesOf(named, declared, kind) {
   if (named.size !== declared.length || declared.some(([name]) => !named.has(name))) {
-    const text = (names) => [...names].map((name) => `"${printable(name)}"`).join(', ') || 'none';
+    const text = (names) => [...names].map((name) => `"${printable(name)}"`).join(', ');
+    const given = named.size === 0 ? `no ${kind}s` : `the ${kind}s ${text(named.keys())}`;
     throw new TypeError(
-      `dispatch: ${kind}s ${text(named.keys())} are given; the graph has ${text(declared.map(([name]) => name))}`,
+      `dispatch: ${given} are given; the graph has ${text(declared.map(([name]) => name)) || 'none'}`,
     );
   }
   return declared.map(([name, descriptor]) => {

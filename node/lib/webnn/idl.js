@@ -81,9 +81,20 @@ function sequenceOf(value, method, what, convert) {
   return items;
 }
 
+/** Objects may convert to numbers; what does not is somebody's open extent. */
+function toClosedDimension(object, what) {
+  const number = toPlainNumber(object, what);
+  if (Number.isNaN(number))
+    throw new TypeError(
+      `${what} is an object; a number is needed, and open dimensions, { name, maxSize }, need "headrace/webnn/extensions"`,
+    );
+  return toIndex(number, what);
+}
+
 /** Ahead of the specification: a number, or {name, maxSize} for an extent that a dispatch decides. */
 export function toDimension(value, what) {
-  if (!ahead.isOn || !isObject(value)) return toIndex(value, what);
+  if (!isObject(value)) return toIndex(value, what);
+  if (!ahead.isOn) return toClosedDimension(value, what);
   const name = member(value, 'name', what);
   if (typeof name !== 'string' || name === '')
     throw new TypeError(`${what}: the name is ${JSON.stringify(name) ?? String(name)}; a text is needed`);

@@ -8,7 +8,7 @@ from typing import Any
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
-LOAD_ENTRIES = ("device", "weights", "memory", "power_preference")
+LOAD_ENTRIES = ("device", "weights", "memory", "power_preference", "packed_cache", "tuning")
 _PREFIX = "headrace."
 
 
@@ -87,8 +87,9 @@ class _Typed:
 class SessionOptions(_Typed):
     """Threads, profiling and dimensions are Headrace's, too; the rest is kept, and read by nobody.
 
-    add_session_config_entry("headrace.device", ...), "headrace.weights", "headrace.memory" and
-    "headrace.power_preference" are what headrace.load takes by these names.
+    add_session_config_entry("headrace.device", ...), "headrace.weights", "headrace.memory",
+    "headrace.power_preference", "headrace.packed_cache" and "headrace.tuning" are what headrace.load takes by
+    these names.
     """
 
     __slots__ = ("_dimensions", "_entries", "_providers")
@@ -131,7 +132,10 @@ class SessionOptions(_Typed):
             raise TypeError(f"add_session_config_entry takes two texts; it got {key!r} and {value!r}")
         if key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in LOAD_ENTRIES:
             known = ", ".join(_PREFIX + name for name in LOAD_ENTRIES)
-            raise InvalidArgument.of(f"there is no configuration '{key}'; Headrace's own are {known}")
+            raise InvalidArgument.of(
+                f"there is no configuration '{key}'; Headrace's own are {known}, and threads are "
+                "intra_op_num_threads"
+            )
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

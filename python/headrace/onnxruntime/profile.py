@@ -49,7 +49,7 @@ class Profile:
                 begin,
                 "Node",
                 begin + node["duration_us"],
-                op_name=node["title"],
+                op_name=node["title"].removesuffix(f" ({node['label']})"),
                 provider=CPU,
                 node_index=str(index),
                 implementation=node["implementation"],

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from headrace._core import OnnxModel
+from headrace._options import OptionError
 from headrace.loading import load
 from headrace.model import Model
 
 from .declared import Declared
-from .errors import of_loading, of_running
+from .errors import InvalidArgument, of_loading, of_running
 
 _KEPT = 16  # models of the shapes that were given last
 
@@ -41,6 +42,8 @@ class Program:
         self._model: Any = None
         try:
             self._model = self._load(dimensions)
+        except OptionError as error:
+            raise InvalidArgument.of(str(error)) from error
         except ValueError as error:
             self._model = self._separately()
             if self._model is None and all(info.shape is not None for info in self._tensors):

@@ -24,6 +24,13 @@ WeightFormat weight_format(const MLContextOptions& options) {
                                                                   : WeightFormat::as_given;
 }
 
+void check_device_type(const std::string& name) {
+    for (const char* known : {"auto", "cpu", "gpu", "npu"})
+        if (name == known) return;
+    fail(invalid("device type '{}' is none of auto, cpu, gpu, npu; a device by its name is for 'device'",
+                 name));
+}
+
 void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t given, std::string_view what) {
     if (given != bytes)
         fail(invalid("{}: Shape mismatch: {} bytes given, the tensor {}{} has {}", what, given,
@@ -33,6 +40,7 @@ void check_size(const MLTensor::State& state, std::size_t bytes, std::size_t giv
 }  // namespace
 
 CompileOptions compileOptions(const MLContextOptions& options) {
+    check_device_type(options.deviceType);
     if (options.powerPreference != "default" && options.powerPreference != "high-performance" &&
         options.powerPreference != "low-power")
         fail(invalid("power preference '{}' is none of default, high-performance, low-power",

@@ -206,20 +206,6 @@ MLTensorLimits limits_of(DTypeSet types, int min_rank, int max_rank) {
     return limits;
 }
 
-std::string camel_case(std::string_view snake) {
-    std::string text;
-    bool upper = false;
-    for (char c : snake) {
-        if (c == '_') {
-            upper = true;
-            continue;
-        }
-        text += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-        upper = false;
-    }
-    return text;
-}
-
 /// Result dtypes, found by inferring the op's samples with every dtype that its first operand may have.
 DTypeSet output_types(const OpDef& op) {
     DTypeSet found;
@@ -319,6 +305,20 @@ const std::vector<MLSignature>& signatures() {
         return made;
     }();
     return list;
+}
+
+std::string camel_case(std::string_view snake) {
+    std::string text;
+    bool upper = false;
+    for (char c : snake) {
+        if (c == '_') {
+            upper = true;
+            continue;
+        }
+        text += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+        upper = false;
+    }
+    return text;
 }
 
 const MLOpSupportLimits& support_limits() {

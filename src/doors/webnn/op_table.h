@@ -34,6 +34,9 @@ const MLSignature& signature_of(const OpRow& row);
 std::string option_name(const RowAndOp& row, std::string_view file_name);
 std::string file_option_name(const RowAndOp& row, std::string_view parameter);
 
+/// "trueValue" of "true_value": the specification's spelling.
+std::string camel_case(std::string_view snake);
+
 /// The dtypes of the specification; the catalog knows more.
 inline constexpr DTypeSet kWebnnTypes{DType::f32, DType::f16, DType::i32, DType::u32, DType::i64,
                                       DType::u64, DType::i8,  DType::u8,  DType::i4,  DType::u4};

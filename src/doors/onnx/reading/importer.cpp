@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <new>
 
+#include "base/edit_distance.h"
 #include "doors/onnx/reading/declared.h"
+#include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/oldest.h"
 #include "doors/onnx/reading/operators.h"
 #include "doors/onnx/reading/unreadable.h"
@@ -20,13 +22,30 @@ const std::pair<AttributeMessage, const Scope*>* parameter_of(const AttributeMes
     return found == scope.parameters.end() ? nullptr : &found->second;
 }
 
-Refused not_read(const Node& node) {
+/// A name that is read and that the node's may be a misspelling of, or none.
+std::string_view nearest_operator(const Node& node) {
+    std::string_view nearest;
+    std::size_t least = node.op.size() / 3 + 1;
+    for (const Operator* known : all_operators()) {
+        if (known->domain != node.domain) continue;
+        const std::size_t distance = edit_distance(node.op, known->name, least);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = known->name;
+    }
+    return nearest;
+}
+
+RefusedForAllExtents not_read(const Node& node) {
     if (!node.domain.empty() && node.domain != kMicrosoft)
-        return Refused(fmt::format("operators of the domain '{}' are not read", node.domain),
-                       "Export the model without them, or with their functions in the model");
-    return Refused("this operator is not read",
-                   "docs/onnx-operators.md lists those that are; export the model so that it uses them, "
-                   "compute this part outside the model, or run the model with ONNX Runtime");
+        return RefusedForAllExtents(fmt::format("operators of the domain '{}' are not read", node.domain),
+                                    "Export the model without them, or with their functions in the model");
+    const std::string_view nearest = nearest_operator(node);
+    return RefusedForAllExtents(
+        "this operator is not read",
+        fmt::format("docs/onnx-operators.md lists those that are{}; export the model so that it uses them, "
+                    "compute this part outside the model, or run the model with ONNX Runtime",
+                    nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
 /// Inputs, for messages.
@@ -47,8 +66,9 @@ const Operator& operator_of(const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
     if (!found) throw not_read(node);
     if (node.domain.empty() && (node.opset < found->since || node.opset > found->until))
-        throw Refused("this operator is not in the operator set that the model imports",
-                      "onnx.version_converter.convert_version changes the set", Code::invalid_argument);
+        throw RefusedForAllExtents("this operator is not in the operator set that the model imports",
+                                   "onnx.version_converter.convert_version changes the set",
+                                   Code::invalid_argument);
     return *found;
 }
 

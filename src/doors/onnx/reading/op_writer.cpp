@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "doors/onnx/reading/carried.h"
+#include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/folding.h"
 #include "ir/constant.h"
 #include "ops/catalog.h"
@@ -25,6 +26,13 @@ bool is_judge(std::string_view op) {
 
 bool all_known(const std::vector<Operand>& operands) {
     return std::ranges::all_of(operands, [](const Operand& x) { return !x || x->is_known(); });
+}
+
+/// Null where an operand is left out.
+std::vector<const TensorType*> types_of(const GraphBuilder& builder, const std::vector<ValueId>& values) {
+    std::vector<const TensorType*> types;
+    for (const ValueId id : values) types.push_back(id == kNoValue ? nullptr : &builder.type(id));
+    return types;
 }
 
 }  // namespace
@@ -110,8 +118,9 @@ std::vector<Operand> OpWriter::ops(std::string_view name, std::vector<Operand> o
     if (results.empty()) {
         std::vector<ValueId> values;
         for (const Operand& x : operands) values.push_back(x ? value(x) : kNoValue);
-        auto added = builder_.op(*def, std::move(values), box, is_judge(name) ? operator_title : label);
-        for (ValueId id : value_or_refuse(std::move(added))) {
+        auto added = builder_.op(*def, values, box, is_judge(name) ? operator_title : label);
+        if (!added.ok()) refuse_operands(*def, box, types_of(builder_, values), added.error());
+        for (ValueId id : added.value()) {
             ranges().learn(builder_.type(id).shape);
             results.push_back(made(id, element_type(builder_.type(id).dtype)));
         }

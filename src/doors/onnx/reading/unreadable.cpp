@@ -5,13 +5,16 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "doors/onnx/reading/fitting_extents.h"
 
 namespace headrace::onnx {
 
 Unreadable Unreadable::at(std::string_view title, const OpWriter& g, const Node& node, const Scope& scope,
                           const Refused& why) {
-    const bool is_open = std::ranges::any_of(
-        node.inputs, [&](const Operand& x) { return x && !x->is_known() && g.is_open(x); });
+    const bool is_open = !dynamic_cast<const RefusedForAllExtents*>(&why) &&
+                         std::ranges::any_of(node.inputs, [&](const Operand& x) {
+                             return x && !x->is_known() && g.is_open(x);
+                         });
     std::string remedy = why.remedy();
     if (is_open && remedy.find("dimensions={") == std::string::npos) {
         std::vector<std::string> fixes;

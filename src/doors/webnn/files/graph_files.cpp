@@ -95,8 +95,9 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths)
     const Kind kind = kind_of(path, content);
     if (kind == Kind::own && std::filesystem::path(path).extension() == ".onnx")
         return invalid(
-            "'{}': this is an ONNX model, which the Python package reads: pip install headrace, then "
-            "`headrace convert model.onnx model.hrg` writes a graph file (docs/onnx.md)",
+            "'{}': this is an ONNX model, no graph file: read it with headrace.load (Python), load of the "
+            "package headrace (Node) or load_onnx (C++), or write a graph file with `headrace convert "
+            "model.onnx model.hrg`",
             path);
     if (kind == Kind::own) return read_graph(path, find_op);
     auto graph = read_source(path, content, kind, paths);

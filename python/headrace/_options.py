@@ -1,0 +1,69 @@
+"""headrace.load's options, checked before a model is read."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ._core import GraphWriter, compile, hinted_options
+
+_TYPES = {"str": str, "int": int, "bool": bool}
+
+
+class OptionError(ValueError):
+    """An option is wrong, whatever the model is."""
+
+
+def check_names(given: Iterable[str], own: Iterable[str]) -> None:
+    """given: what compile() shall take. own: load's, which it may be meant for. Errors: TypeError."""
+    known = [*own, *_declared()]
+    for name in given:
+        if name in _declared():
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        remedy = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+        raise TypeError(f"load: there is no option '{name}'; {remedy}")
+
+
+def checked(hints: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of compile(): what the hints of a WebNN context decide, and options.
+
+    Errors: TypeError for a value of another type; OptionError for one that compile() refuses.
+    """
+    for name, value in {**hints, **options}.items():
+        _check_type(name, value)
+    try:
+        made = {"host_timeout_ms": hints["host_timeout_ms"], **hinted_options(**hints), **options}
+        if options:
+            compile(_smallest_graph(), **made)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
+    return made
+
+
+@functools.cache
+def _declared() -> dict[str, str]:
+    """compile()'s options with the names of their types."""
+    arguments = ast.parse(compile.__nb_signature__[0][0] + ": ...").body[0].args
+    return {option.arg: ast.unparse(option.annotation) for option in arguments.kwonlyargs}
+
+
+def _check_type(name: str, value: Any) -> None:
+    wanted = _TYPES.get({**_declared(), **_OF_HINTS}[name])
+    if wanted is None or isinstance(value, wanted) or (wanted is int and hasattr(type(value), "__index__")):
+        return
+    raise TypeError(f"load: {name} is {value!r}, a {type(value).__name__}; it must be a {wanted.__name__}")
+
+
+_OF_HINTS = {"power_preference": "str", "accelerated": "bool", "device_type": "str"}
+
+
+@functools.cache
+def _smallest_graph() -> Any:
+    """What compile() refuses only for its options."""
+    writer = GraphWriter()
+    writer.output("y", writer.op("relu", [writer.input("x", "f32", [1])])[0])
+    return writer.finish()
