@@ -37,20 +37,10 @@ const Flag kServerFlags[] = {
     // The program.
     {"-h --help --usage", "", "", "", "show this", a_switch, "", set_switch<&ServeOptions::shows_help>},
     {"--version", "", "", "", "show the version", a_switch, "", set_switch<&ServeOptions::shows_version>},
-    {"-v --verbose --log-verbose", "", "", "", "show prompts in answers, as llama-server does (`__verbose`)",
-     a_switch, "", set_switch<&ServeOptions::verbose>},
     {"--completion-bash", "", "", "", "print a completion script for bash", a_switch, "",
      set_switch<&ServeOptions::shows_completion>},
     {"--list-devices", "", "", "", "print the devices that --device may name", a_switch, "",
      set_switch<&ServeOptions::lists_devices>},
-    {"--log-json --log-jsonl", "--no-log-jsonl", "", "LLAMA_ARG_LOG_JSONL", "log a JSON object a line",
-     a_switch, "", set_switch<&ServeOptions::logs_json>},
-    {"-lv --verbosity --log-verbosity", "", "N", "LLAMA_ARG_LOG_VERBOSITY",
-     "0, 1: errors; 2: warnings; 3: requests, too (default); 4, 5: what the engine does", a_number, "",
-     set_verbosity},
-    {"--log-disable", "", "", "", "log errors only", a_switch, "", set_switch<&ServeOptions::is_quiet>},
-    {"--log-file", "", "FILE", "LLAMA_ARG_LOG_FILE",
-     "append to it what the engine says, and what the server says on stderr, too", a_text, "log_file"},
     {"-C --cpu-mask", "", "MASK", "", "CPUs that threads may use, as hexadecimal digits", a_text, "",
      set_cpu_mask},
     {"-Cr --cpu-range", "", "LO-HI", "", "the same as the first and the last", a_text, "", set_cpu_range},
@@ -59,21 +49,20 @@ const Flag kServerFlags[] = {
 
     // Where it listens, and to whom.
     {"--host", "", "HOSTS", "LLAMA_ARG_HOST",
-     "addresses by commas, or a socket's path ending in .sock; 127.0.0.1", a_text, "", set_hosts},
-    {"--port", "", "N", "LLAMA_ARG_PORT", "8080; 0 chooses a free one", a_number, "",
+     "addresses by commas, or a socket's path ending in .sock (default: 127.0.0.1)", a_text, "", set_hosts},
+    {"--port", "", "N", "LLAMA_ARG_PORT", "0 chooses a free one (default: 8080)", a_number, "",
      set_listener_number<&ListenerOptions::port, 0, 65535>},
     {"--reuse-port", "", "", "LLAMA_ARG_REUSE_PORT",
      "others may listen at the same port and share its clients", a_switch, "",
      set_listener_switch<&ListenerOptions::shares_port>},
     {"--api-prefix", "", "PREFIX", "LLAMA_ARG_API_PREFIX", "all paths begin with it: /llm", a_text, "",
      set_prefix},
-    {"--max-connections", "", "N", "", "served at once; 4096", a_number, "",
+    {"--max-connections", "", "N", "", "served at once (default: 4096)", a_number, "",
      set_listener_number<&ListenerOptions::most_connections, 1, 65536>},
-    {"--max-body-mib", "", "N", "", "of a request; 16", a_number, "", set_body},
-    {"-to --timeout", "", "SECONDS", "LLAMA_ARG_TIMEOUT", "for a client that neither sends nor reads; 3600",
-     a_number, "", set_patience},
+    {"--max-body-mib", "", "N", "", "of a request (default: 16)", a_number, "", set_body},
+    {"-to --timeout", "", "SECONDS", "LLAMA_ARG_TIMEOUT", "for a client that neither sends nor reads (default: 3600)", a_number, "", set_patience},
     {"--sse-ping-interval", "", "SECONDS", "LLAMA_ARG_SSE_PING_INTERVAL",
-     "between signs of life in streams that have nothing to say; 30, -1: none", a_number, "",
+     "between signs of life in streams that have nothing to say; -1: none (default: 30)", a_number, "",
      set_ping_interval},
     {"--api-key", "", "KEYS", "LLAMA_API_KEY", "keys by commas; requests must bring one", a_list, "",
      add_list<&ServeOptions::keys>},
@@ -82,12 +71,11 @@ const Flag kServerFlags[] = {
     {"--max-per-key", "", "N", "", "requests of one key at once; 0: no limit", a_number, "",
      set_number<&ServeOptions::most_per_key, 0, 1 << 20>},
     {"--cors-origins", "", "ORIGINS", "LLAMA_ARG_CORS_ORIGINS",
-     "pages that browsers may call this from, by commas; *: all; localhost: this machine's. None unless "
-     "given",
+     "pages that browsers may call this from, by commas; *: all; localhost: this machine's (default: none)",
      a_text, "", set_text<&ServeOptions::cors_origins>},
     {"--cors-methods", "", "METHODS", "LLAMA_ARG_CORS_METHODS",
-     "that those may use; GET, POST, DELETE, OPTIONS", a_text, "", set_text<&ServeOptions::cors_methods>},
-    {"--cors-headers", "", "HEADERS", "LLAMA_ARG_CORS_HEADERS", "that those may send; those of the APIs here",
+     "that those may use (default: GET, POST, DELETE, OPTIONS)", a_text, "", set_text<&ServeOptions::cors_methods>},
+    {"--cors-headers", "", "HEADERS", "LLAMA_ARG_CORS_HEADERS", "that those may send (default: those of the APIs here)",
      a_text, "", set_text<&ServeOptions::cors_headers>},
     {"--cors-credentials", "--no-cors-credentials", "", "LLAMA_ARG_CORS_CREDENTIALS",
      "those may send cookies and certificates", a_switch, "", set_switch<&ServeOptions::cors_credentials>},
@@ -109,30 +97,46 @@ const Flag kServerFlags[] = {
      add_list<&ServeOptions::tags>},
 };
 
+const Flag kLogFlags[] = {
+    {"-v --verbose --log-verbose", "", "", "",
+     "show prompts in answers, as llama-server does (`__verbose`); of other commands the log of the engine",
+     a_switch, "", set_switch<&ServeOptions::verbose>},
+    {"--log-json --log-jsonl", "--no-log-jsonl", "", "LLAMA_ARG_LOG_JSONL", "log a JSON object a line",
+     a_switch, "", set_switch<&ServeOptions::logs_json>},
+    {"-lv --verbosity --log-verbosity", "", "N", "LLAMA_ARG_LOG_VERBOSITY",
+     "0, 1: errors; 2: warnings; 3: requests, too; 4, 5: what the engine does (default: 3)", a_number, "",
+     set_verbosity},
+    {"--log-disable", "", "", "", "log errors only", a_switch, "", set_switch<&ServeOptions::is_quiet>},
+    {"--log-file", "", "FILE", "LLAMA_ARG_LOG_FILE",
+     "append to it what the engine says, and what the server says on stderr, too", a_text, "log_file"},
+};
+
 const Flag kModelFlags[] = {
     // The model and its context.
     {"-m --model", "", "FILE", "LLAMA_ARG_MODEL", "GGUF file", a_text, "", set_text<&ServeOptions::model>},
     {"-c --ctx-size", "", "N", "LLAMA_ARG_CTX_SIZE",
-     "tokens of all requests together; 0 (default) as many as the model was trained with, if there is memory",
+     "tokens of all requests together; 0: as many as the model was trained with, if there is memory (default: "
+     "0)",
      a_number, "", set_context},
     {"-np --parallel", "", "N", "LLAMA_ARG_N_PARALLEL",
-     "requests that run at once; each may have its part of --ctx-size. Unless given, 4 share all of it",
+     "requests that run at once; each may have its part of --ctx-size. -1: 4 that share all of it (default: "
+     "-1)",
      a_number, "", read_parallel},
     {"-kvu --kv-unified", "-no-kvu --no-kv-unified", "", "LLAMA_ARG_KV_UNIFIED",
-     "a request may have the whole --ctx-size", a_switch, "", set_switch<&ServeOptions::unified>},
+     "a request may have the whole --ctx-size (default, unless --parallel is given)", a_switch, "", set_switch<&ServeOptions::unified>},
     {"--kv-unified-per-slot", "", "N", "LLAMA_ARG_KV_UNIFIED_PER_SLOT",
      "tokens that one request may have; without --ctx-size that is --parallel times as many", a_number, "",
      set_number<&ServeOptions::request_tokens, 1, 1 << 30>},
     {"-b --batch-size", "", "N", "LLAMA_ARG_BATCH", "tokens of a step at most", a_number, "n_batch"},
     {"-ub --ubatch-size", "", "N", "LLAMA_ARG_UBATCH", "tokens computed at once", a_number, "n_ubatch"},
-    {"-t --threads", "", "N", "LLAMA_ARG_THREADS", "of a step", a_number, "", set_threads<kThreads>},
-    {"-tb --threads-batch", "", "N", "", "of a step that reads prompts", a_number, "",
+    {"-t --threads", "", "N", "LLAMA_ARG_THREADS", "of a step; -1: as many as there are cores (default: -1)", a_number, "", set_threads<kThreads>},
+    {"-tb --threads-batch", "", "N", "", "of a step that reads prompts (default: same as --threads)", a_number, "",
      set_threads<kThreadsBatch>},
     {"-fa --flash-attn", "", "on|off|auto", "LLAMA_ARG_FLASH_ATTN", "flash attention", a_text, "flash_attn"},
     {"-ctk --cache-type-k", "", "TYPE", "LLAMA_ARG_CACHE_TYPE_K", "of the keys: f16, q8_0, q4_0 ...", a_text,
      "type_k"},
     {"-ctv --cache-type-v", "", "TYPE", "LLAMA_ARG_CACHE_TYPE_V", "of the values", a_text, "type_v"},
-    {"--swa-full", "", "", "LLAMA_ARG_SWA_FULL", "keep the whole context of sliding windows (default)",
+    {"--swa-full", "", "", "LLAMA_ARG_SWA_FULL", "keep the whole context of sliding windows",
      a_switch, "swa_full"},
     {"-kvo --kv-offload", "-nkvo --no-kv-offload", "", "LLAMA_ARG_KV_OFFLOAD", "the cache lies on the GPU",
      a_switch, "offload_kqv"},
@@ -142,7 +146,7 @@ const Flag kModelFlags[] = {
      a_switch, "no_host"},
     {"--op-offload", "--no-op-offload", "", "", "devices compute with weights that lie on this machine",
      a_switch, "op_offload"},
-    {"-cram --cache-ram", "", "MIB", "LLAMA_ARG_CACHE_RAM", "of prompts moved out of the context", a_number,
+    {"-cram --cache-ram", "", "MIB", "LLAMA_ARG_CACHE_RAM", "of prompts moved out of the context (default: 8192)", a_number,
      "cache_ram"},
     {"--context-shift", "--no-context-shift", "", "LLAMA_ARG_CONTEXT_SHIFT",
      "a full context drops its oldest tokens", a_switch, "context_shift"},
@@ -162,9 +166,9 @@ const Flag kModelFlags[] = {
      keep_experts<&ServeOptions::kept_tensors>},
     {"-ncffn --n-cpu-ffn", "", "N", "LLAMA_ARG_N_CPU_FFN",
      "feed-forward weights of the first N layers stay on the CPU", a_number, "", keep_feed_forward},
-    {"-fit --fit", "", "on|off", "LLAMA_ARG_FIT", "as many layers on devices as fit; off: all of them",
+    {"-fit --fit", "", "on|off", "LLAMA_ARG_FIT", "as many layers on devices as fit; off: all of them (default: on)",
      a_text, "", set_fit},
-    {"-fitt --fit-target", "", "MIB", "LLAMA_ARG_FIT_TARGET", "memory that stays free on each device; 1024",
+    {"-fitt --fit-target", "", "MIB", "LLAMA_ARG_FIT_TARGET", "memory that stays free on each device (default: 1024)",
      a_text, "", set_fit_target},
     {"-sm --split-mode", "", "MODE", "LLAMA_ARG_SPLIT_MODE", "none, layer, row or tensor", a_text,
      "split_mode"},
@@ -211,7 +215,9 @@ const Flag kModelFlags[] = {
     {"-md --model-draft --spec-draft-model", "", "FILE", "LLAMA_ARG_SPEC_DRAFT_MODEL",
      "a smaller model that drafts", a_text, "", set_draft_model},
     {"--spec-type", "", "KINDS", "LLAMA_ARG_SPEC_TYPE",
-     "none, or draft-simple and ngram-simple by commas: the draft model comes first", a_text, "",
+     "none, or draft-simple and ngram-simple by commas: the draft model comes first (default: none, with "
+     "--model-draft draft-simple)",
+     a_text, "",
      read_speculation},
     {"--spec-default", "", "", "", "drafts from repetitions", a_switch, "speculative"},
     {"--spec-draft-n-max", "", "N", "LLAMA_ARG_SPEC_DRAFT_N_MAX", "tokens of a draft", a_number, "draft_max"},
@@ -220,17 +226,17 @@ const Flag kModelFlags[] = {
     {"--spec-draft-n-min", "", "N", "LLAMA_ARG_SPEC_DRAFT_N_MIN", "shorter drafts are not used", a_number,
      "draft_min"},
     {"--spec-draft-p-min --draft-p-min", "", "P", "LLAMA_ARG_SPEC_DRAFT_P_MIN",
-     "probability of a drafted token, below which the draft ends; 0.4", a_number, "draft_p_min"},
+     "probability of a drafted token, below which the draft ends", a_number, "draft_p_min"},
     {"-ctkd --spec-draft-type-k --cache-type-k-draft", "", "TYPE", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K",
      "of the draft model's keys", a_text, "draft_type_k"},
     {"-ctvd --spec-draft-type-v --cache-type-v-draft", "", "TYPE", "LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V",
      "of its values", a_text, "draft_type_v"},
-    {"-td --spec-draft-threads --threads-draft", "", "N", "", "of the draft model; those of --threads",
+    {"-td --spec-draft-threads --threads-draft", "", "N", "", "of the draft model (default: same as --threads)",
      a_number, "", set_threads<kDraftThreads>},
-    {"-tbd --spec-draft-threads-batch --threads-batch-draft", "", "N", "", "of it that read prompts",
+    {"-tbd --spec-draft-threads-batch --threads-batch-draft", "", "N", "", "of it that read prompts (default: same as --threads-draft)",
      a_number, "", set_threads<kDraftThreadsBatch>},
     {"-devd --spec-draft-device --device-draft", "", "DEVICES", "",
-     "of the draft model, as --device has them", a_text, "", add_devices<&ServeOptions::draft_devices>},
+     "of the draft model, as --device has them (default: all that are here)", a_text, "", add_devices<&ServeOptions::draft_devices>},
     {"-otd --spec-draft-override-tensor --override-tensor-draft", "", "PATTERN=TYPE", "",
      "where the draft model's tensors lie", a_list, "draft_override_tensor"},
     {"-cmoed --spec-draft-cpu-moe --cpu-moe-draft", "", "", "LLAMA_ARG_SPEC_DRAFT_CPU_MOE",
@@ -252,7 +258,7 @@ const Flag kModelFlags[] = {
      "jinja"},
     {"--reasoning-format", "", "FORMAT", "LLAMA_ARG_THINK", "none, auto, deepseek or deepseek-legacy", a_text,
      "reasoning_format"},
-    {"-rea --reasoning", "", "on|off|auto", "LLAMA_ARG_REASONING", "let the model think first", a_text, "",
+    {"-rea --reasoning", "", "on|off|auto", "LLAMA_ARG_REASONING", "let the model think first (default: auto)", a_text, "",
      read_reasoning},
     {"--reasoning-effort", "", "LEVEL", "LLAMA_ARG_REASONING_EFFORT", "a word for the template", a_text,
      "reasoning_effort"},
@@ -305,8 +311,9 @@ const Flag kModelFlags[] = {
     {"--mirostat-ent", "", "N", "", "", a_number, "mirostat_tau"},
     {"--ignore-eos", "", "", "", "", a_switch, "ignore_eos"},
     {"-sp --special", "", "", "", "control tokens show", a_switch, "special"},
-    {"--samplers", "", "NAMES", "", "by semicolons", a_text, "", set_samplers},
-    {"--sampler-seq --sampling-seq", "", "LETTERS", "", "", a_text, "samplers"},
+    {"--samplers", "", "NAMES", "",
+     "by semicolons (default: penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature)", a_text, "", set_samplers},
+    {"--sampler-seq --sampling-seq", "", "LETTERS", "", "the same by their letters (default: edskypmxt)", a_text, "samplers"},
     {"-l --logit-bias", "", "TOKEN+BIAS", "", "15043+1 or 15043-1: what is added to a token; may be repeated",
      a_text, "", add_bias},
     {"--grammar", "", "GBNF", "", "of every answer", a_text, "grammar"},
@@ -315,7 +322,7 @@ const Flag kModelFlags[] = {
     {"-jf --json-schema-file", "", "FILE", "", "the same from a file", a_text, "", read_schema},
     {"-r --reverse-prompt", "", "TEXT", "", "ends every answer; may be repeated", a_text, "", add_stop},
     {"-e --escape", "--no-escape", "", "",
-     "\\n in --reverse-prompt and --dry-sequence-breaker is a line's end", a_switch, "",
+     "\\n in --reverse-prompt and --dry-sequence-breaker is a line's end (default)", a_switch, "",
      set_switch<&ServeOptions::escapes>},
 
     // llama-server's that are taken and do nothing here: what they would change is so in any case, or is
@@ -459,6 +466,7 @@ const Flag kModelFlags[] = {
 std::span<const Flag> flags() {
     static const std::vector<Flag> all = [] {
         std::vector<Flag> joined(std::begin(kServerFlags), std::end(kServerFlags));
+        joined.insert(joined.end(), std::begin(kLogFlags), std::end(kLogFlags));
         joined.insert(joined.end(), std::begin(kModelFlags), std::end(kModelFlags));
         return joined;
     }();
@@ -466,7 +474,8 @@ std::span<const Flag> flags() {
 }
 
 bool is_model_flag(const Flag& flag) {
-    return std::ranges::any_of(kModelFlags, [&](const Flag& one) { return one.names == flag.names; });
+    const auto is_it = [&](const Flag& one) { return one.names == flag.names; };
+    return std::ranges::any_of(kModelFlags, is_it) || std::ranges::any_of(kLogFlags, is_it);
 }
 
 }  // namespace headrace::serve
