@@ -189,7 +189,8 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
         ->type_name("FILE");
     command->add_option("-p,--prompt", options->prompts, "say this and end; may be repeated")
         ->type_name("TEXT");
-    command->add_option("-f,--file", options->prompt_file, "say what the file has and end")->type_name("FILE");
+    command->add_option("-f,--file", options->prompt_file, "say what the file has and end")
+        ->type_name("FILE");
     command->add_flag("--single-turn", options->single_turn, "end after the first answer; also -st");
     add_json_option(*command, options->json);
     constexpr const char* kServer = "A server in place of a file";

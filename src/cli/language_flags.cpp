@@ -14,7 +14,8 @@ struct ChatFlag {
 };
 
 constexpr std::string_view kLineByLine = "an answer is asked for with each line; -p or -f asks and ends",
-                           kPlainAnswers = "answers are shown as they are", kHiddenPrompt = "the prompt is never repeated";
+                           kPlainAnswers = "answers are shown as they are",
+                           kHiddenPrompt = "the prompt is never repeated";
 
 constexpr ChatFlag kChatFlags[] = {
     {"-sys", "--system"},
@@ -62,7 +63,8 @@ void take_chat_flags(std::vector<std::string>& arguments, Parameters& parameters
             rest.emplace_back(flag->option);
             if (equals != std::string::npos) rest.back() += argument.substr(equals);
         } else {
-            const bool has_word = flag->why == kPlainAnswers && i + 1 < arguments.size() && is_color(arguments[i + 1]);
+            const bool has_word =
+                flag->why == kPlainAnswers && i + 1 < arguments.size() && is_color(arguments[i + 1]);
             if (!flag->why.empty())
                 std::fprintf(stderr, "%s has no effect: %s\n", name.c_str(), std::string(flag->why).c_str());
             if (has_word) ++i;

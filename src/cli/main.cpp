@@ -82,9 +82,9 @@ void add_commands(CLI::App& app, Status& status, [[maybe_unused]] const ModelFla
 /// "; did you mean '--temp'?" of an argument that the command does not know.
 std::string meant_option(const CLI::App& command, std::string_view text) {
 #ifdef HEADRACE_LLM
-    const auto colon = text.rfind(": ");
-    if (colon == text.npos) return {};
-    text.remove_prefix(colon + 2);
+    const auto dashes = text.find(" --");  // its value may stand before it
+    if (dashes == text.npos) return {};
+    text.remove_prefix(dashes + 1);
     const std::string_view unknown = text.substr(0, text.find_first_of(" ="));
     std::vector<std::string> own;
     for (const CLI::Option* option : command.get_options())
@@ -160,7 +160,8 @@ int serve_models(std::span<char* const> arguments) {
     if (!options.ok()) return report_error(options.error()), kUsage;
     const bool shows_help = options.value().shows_help;
     if (shows_help || options.value().shows_version) {
-        std::printf("%s\n", (shows_help ? serve::serve_help(llm::parameter_default) : version_text()).c_str());
+        std::printf("%s\n",
+                    (shows_help ? serve::serve_help(llm::parameter_default) : version_text()).c_str());
         return kSuccess;
     }
     if (options.value().shows_completion) {

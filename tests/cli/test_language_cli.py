@@ -83,7 +83,11 @@ def test_chat_takes_bytes_that_are_no_text_and_lines_of_windows():
 
 @pytest.mark.parametrize("name", ["chat", "embed", "bench-llm"])
 def test_the_commands_log_as_their_parameters_say(name):
-    more = {"chat": ["--prompt", "Hi"], "embed": ["--pooling", "mean", "Hi"], "bench-llm": ["--rounds", 1, "--streams", 1]}[name]
+    more = {
+        "chat": ["--prompt", "Hi"],
+        "embed": ["--pooling", "mean", "Hi"],
+        "bench-llm": ["--rounds", 1, "--streams", 1],
+    }[name]
     command = [name, MODEL, "--parameters", '{"tempp": 1, "log_level": "%s"}', *more]
     wrong = headrace(*[str(part).replace("%s", "warn") for part in command])
     assert "did you mean 'temp'" in wrong.stderr

@@ -75,7 +75,9 @@ def plain(default: str) -> str:
     """A default that README or --help gives, comparable with the other's."""
     text = re.split(r", | - |\.(?=\D)", re.sub(r"<br/>.*", "", default))[0]
     text = re.sub(r" \(detect.*| = .*|^prefill ", "", text).strip().strip("'\"")
-    words = {"enabled": "on", "true": "on"} | dict.fromkeys(("disabled", "false", "off", "none", "unset", "unused"), "")
+    words = {"enabled": "on", "true": "on"} | dict.fromkeys(
+        ("disabled", "false", "off", "none", "unset", "unused"), ""
+    )
     number = re.fullmatch(r"-?\d+(\.\d+)?", text)
     return f"{float(text):g}" if number else words.get(text, text)
 
@@ -100,7 +102,10 @@ def test_each_default_is_llama_servers_or_among_the_differences_that_the_page_li
             continue
         theirs, here = plain(default[1]), ours[names[0]]
         if theirs != here and (theirs, here) not in SAME:
-            differences[max((name for name in names if not name.startswith("--no-")), key=len)] = (theirs, here)
+            differences[max((name for name in names if not name.startswith("--no-")), key=len)] = (
+                theirs,
+                here,
+            )
     page = (ROOT / "docs/serving.md").read_text().partition("\n### Defaults that differ\n")[2]
     listed = re.findall(r"^\| `(-\S+)` \| (.*?) \| (.*?) \| \S", page.partition("\n#")[0], re.MULTILINE)
     assert {flag: (plain(theirs), plain(here)) for flag, theirs, here in listed} == differences

@@ -66,9 +66,11 @@ def llama_build(source):
         return LLAMA_BUILD
     if not (source / ".git").exists():  # Git would name the commit of what surrounds it
         return ""
-    asked = (["rev-list", "--count", "HEAD"], ["rev-parse", "--short=9", "HEAD"])
-    said = [subprocess.run(["git", "-C", str(source), *words], capture_output=True, text=True) for words in asked]
-    return "b" + "-".join(done.stdout.strip() for done in said) if all(done.returncode == 0 for done in said) else ""
+    number, commit = (
+        subprocess.run(["git", "-C", str(source), *words], capture_output=True, text=True).stdout.strip()
+        for words in (["rev-list", "--count", "HEAD"], ["rev-parse", "--short=9", "HEAD"])
+    )
+    return f"b{number}-{commit}" if number and commit else ""
 
 
 def download_sdist(directory, python):

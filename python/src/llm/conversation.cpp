@@ -56,7 +56,7 @@ void bind_conversation(nb::module_& m) {
             },
             nb::arg("message"), nb::arg("parameters").none() = nb::none(), nb::arg("others"),
             nb::sig("def stream(self, message: str, parameters: " HEADRACE_PARAMETERS ") -> Generation"),
-             "The same in pieces. Errors: LanguageModelError, also while iterating.")
+            "The same in pieces. Errors: LanguageModelError, also while iterating.")
         .def_prop_ro("messages", &Talk::messages, "What was said so far, as a list of Message.")
         .def("cancel", &Talk::cancel,
              "Ends the requests that run in it or wait for it, from any thread, with the code 'cancelled'.");

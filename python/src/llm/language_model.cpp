@@ -135,9 +135,9 @@ void bind_requests(nb::class_<Model>& cls) {
             },
             nb::arg("prompt"), parameters, nb::arg("others"),
             nb::sig("def stream(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
-                     ") -> Generation"),
-             "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
-             "engine come while iterating, too.")
+                    ") -> Generation"),
+            "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
+            "engine come while iterating, too.")
         .def("conversation", &conversation, nb::arg("name") = "", parameters,
              nb::sig("def conversation(self, name: str = '', parameters: " HEADRACE_PARAMETERS
                      ") -> Conversation"),
@@ -242,7 +242,8 @@ void bind_lifetime(nb::class_<Model>& cls) {
                service = nb::arg("service").none() = nb::none();
     cls.def(
            "__init__",
-           [](Model* self, nb::handle model, nb::handle config, nb::handle service, const nb::kwargs& others) {
+           [](Model* self, nb::handle model, nb::handle config, nb::handle service,
+              const nb::kwargs& others) {
                refuse_arguments("LanguageModel(model, ", others);
                new (self) Model(load(model, config, service));
            },

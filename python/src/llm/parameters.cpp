@@ -223,9 +223,9 @@ void refuse_arguments(const char* call, const nb::kwargs& given) {
     const auto first = nb::cast<std::string>((*given.begin()).first);
     std::string mapping = nb::cast<std::string>(nb::repr(given));
     if (mapping.size() > 100) mapping = "{'" + first + "': ...}";
-    throw nb::type_error(("there is no argument '" + first + "': parameters are one mapping, as in " + call +
-                          mapping + ")")
-                             .c_str());
+    throw nb::type_error(
+        ("there is no argument '" + first + "': parameters are one mapping, as in " + call + mapping + ")")
+            .c_str());
 }
 
 std::string to_text(nb::handle text, const char* what) {

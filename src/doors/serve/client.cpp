@@ -65,7 +65,8 @@ Result<Place> place_of(std::string url) {
         const auto path = url.find('/', std::string_view("https://").size());
         return unsupported(
             "--server: '{}' wants TLS, and this client speaks plain HTTP only. Start a proxy on this machine "
-            "that adds it, as `caddy reverse-proxy --change-host-header --from http://127.0.0.1:8081 --to {}`, "
+            "that adds it, as `caddy reverse-proxy --change-host-header --from http://127.0.0.1:8081 --to "
+            "{}`, "
             "and use --server http://127.0.0.1:8081{}",
             url, url.substr(0, path), path == std::string::npos ? "" : url.substr(path));
     }

@@ -76,7 +76,8 @@ void note_placement(const Runner& runner, const Settings& settings, Notes& notes
     note_context_size(*runner.engine, settings.context, notes);
     if (!settings.context.draft_model.empty() && !settings.request.speculation.enabled)
         note(notes, "draft_model",
-             "'draft_model' drafts only for requests with 'speculative' true; the load may set that for all of "
+             "'draft_model' drafts only for requests with 'speculative' true; the load may set that for all "
+             "of "
              "them");
     for (const auto& [parameter, value] : {std::pair{"pooling", &settings.context.pooling},
                                            std::pair{"attention", &settings.context.attention}})

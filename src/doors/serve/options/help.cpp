@@ -32,7 +32,8 @@ std::string near_name(std::string_view name, std::span<const std::string_view> n
     std::string_view best;
     std::size_t nearest = 4;  // one more than the most
     // Short ones are all alike, and stand for quite different things.
-    for (const std::string_view other : name.starts_with("--") ? names : std::span<const std::string_view>()) {
+    for (const std::string_view other :
+         name.starts_with("--") ? names : std::span<const std::string_view>()) {
         const std::size_t distance = edit_distance(name, other, std::min(nearest, name.size() / 3 + 1));
         if (distance >= nearest || distance > name.size() / 3) continue;
         nearest = distance;

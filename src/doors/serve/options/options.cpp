@@ -377,7 +377,8 @@ Result<ServeOptions> take_model_options(std::span<const std::string> arguments,
         HR_TRY(reader.take(*found->flag, name, value, ""));
     }
     if (options.verbose) options.parameters.set("log_level", "debug");
-    if (options.is_quiet && !options.parameters.find("log_level")) options.parameters.set("log_level", "error");
+    if (options.is_quiet && !options.parameters.find("log_level"))
+        options.parameters.set("log_level", "error");
     if (options.logs_json) options.parameters.set("log_format", "json");
     finish_model(options);
     return options;
