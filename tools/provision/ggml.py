@@ -61,7 +61,7 @@ def fetch_llama_cpp(python):
 
 
 def llama_build(source):
-    """A llama.cpp tree's build number and commit, as it prints them; nothing where it is no checkout of Git."""
+    """Build number and commit of a llama.cpp tree, as it prints them; nothing where Git does not know."""
     if source == pinned_source():
         return LLAMA_BUILD
     if not (source / ".git").exists():  # Git would name the commit of what surrounds it
