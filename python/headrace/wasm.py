@@ -75,8 +75,15 @@ class WasiNn:
         "fini_single": 1,
     }
 
-    def __init__(self, library: Path, config: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        library: Path,
+        config: Mapping[str, object],
+        on_failed_load: Callable[[str], None] | None = None,
+    ) -> None:
+        """on_failed_load: gets the name that a guest could not load."""
         self._library = ctypes.CDLL(os.fspath(library))
+        self._on_failed_load = on_failed_load
         self._context = ctypes.c_void_p()
         text = json.dumps(config).encode()
         code = self._library.init_backend_with_config(ctypes.byref(self._context), text, len(text))
@@ -134,7 +141,11 @@ class WasiNn:
             (ctypes.c_void_p(memory.at(pointer, size)), ctypes.c_uint32(size))
             for pointer, size in ((name, name_size), (config, config_size))
         )
-        return self._returning_word(memory, graph, "load_by_name_with_config", *itertools.chain(*texts))
+        code = self._returning_word(memory, graph, "load_by_name_with_config", *itertools.chain(*texts))
+        if code and self._on_failed_load:
+            text = ctypes.string_at(memory.at(name, name_size), min(name_size, 200))
+            self._on_failed_load(text.decode(errors="replace"))
+        return code
 
     def _unload(self, _: GuestMemory, graph: int) -> int:
         return self._library.unload(self._context, ctypes.c_uint32(graph))
@@ -219,7 +230,14 @@ def run_guest(
         confined = os.environ.setdefault("HEADRACE_MODEL_ROOT", empty) != empty
         try:
             names = {"model_aliases": dict(aliases)} if aliases else {}
-            nn = WasiNn(library or find_library(), {**(config or {}), **names})
+
+            def explain(name: str) -> None:
+                if confined or name in aliases:
+                    return  # the log has what is wrong with the file
+                option = "--model FILE" if name == "default" else f"--alias {name}=FILE"
+                print(f"headrace wasm: no option names the guest's model {name!r}: {option}", file=sys.stderr)
+
+            nn = WasiNn(library or find_library(), {**(config or {}), **names}, explain)
             try:
                 nn.define(linker)
                 start = linker.instantiate(store, module).exports(store).get("_start")
@@ -316,6 +334,11 @@ def main(arguments: list[str]) -> int:
     aliases = dict(options.alias)
     if options.model:
         aliases["default"] = options.model
+    for name, path in aliases.items():
+        if not Path(path).exists():
+            option = f"--model {path}" if options.model and name == "default" else f"--alias {name}={path}"
+            print(f"headrace wasm: {option}: there is no such file", file=sys.stderr)
+            return 2
     # Python's own handler would wait for the end of the guest's call.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.setdefault("HEADRACE_LOG", "warn")  # what is printed is the guest's

@@ -235,6 +235,7 @@ Status chat(const ChatOptions& options) {
         }
         if (!go_on.ok()) std::fprintf(stderr, "%s\n", go_on.error().message.c_str());
         if (go_on.ok() && !go_on.value()) break;
+        if (options.single_turn && line[0] != '/') break;
     }
     return success();
 }

@@ -11,8 +11,10 @@ namespace headrace::cli {
 struct ChatOptions {
     std::string model, session = "chat", system;
     Parameters parameters;
-    std::string server, key;   ///< in place of a model
-    std::string served_model;  ///< of the server's; empty: its first
+    std::string prompt_file, system_file;  ///< what `prompts` and `system` get besides
+    bool single_turn = false;              ///< ends after an answer
+    std::string server, key;               ///< in place of a model
+    std::string served_model;              ///< of the server's; empty: its first
     std::vector<std::string> prompts;
     JsonOption json;  ///< of the answers to the prompts
 };

@@ -1,6 +1,7 @@
 #include "cli/language.h"
 
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
+#include "cli/language_flags.h"
 #include "doors/serve/client.h"
 #include "doors/serve/options/options.h"
 #include "headrace/language_model.h"
@@ -45,9 +47,11 @@ Status embed(const EmbedOptions& options) {
         if (name != "embeddings") parameters.set(name, value);
     LanguageModel model = LanguageModel::load(options.model, {.parameters = parameters});
     if (model.kind() == ModelKind::token_vectors) {
-        std::fprintf(
-            stderr,
-            "[a vector of each token, as the model pools none; --pooling mean gives one of a text]\n");
+        if (!parameters.find("pooling"))
+            return invalid(
+                "{}: the model gives a vector of each token, and none of a text. --pooling mean makes one of "
+                "them; --pooling none prints them all",
+                options.model);
         for (const std::string& text : texts) print_vectors(model.embed_tokens(text).vectors, true);
     } else {
         for (auto& vector : model.embed(texts).vectors) print_vectors({std::move(vector)}, false);
@@ -55,9 +59,27 @@ Status embed(const EmbedOptions& options) {
     return success();
 }
 
-Status chat_anywhere(const ChatOptions& options) {
+/// A file's text, without the newline that editors end it with.
+Result<std::string> text_of_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return failure(Code::not_found, "'{}' cannot be read", path);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    if (text.ends_with('\n')) text.pop_back();
+    return text;
+}
+
+Status chat_anywhere(ChatOptions& options) {
+    if (!options.prompt_file.empty()) {
+        HR_ASSIGN(std::string prompt, text_of_file(options.prompt_file));
+        options.prompts.push_back(std::move(prompt));
+    }
+    if (!options.system_file.empty()) {
+        HR_ASSIGN(options.system, text_of_file(options.system_file));
+    }
     if (options.model.empty() == options.server.empty())
         return invalid("chat needs a GGUF file or the --server that has a model, and not both");
+    if (!options.json.path.empty() && options.prompts.empty())
+        return invalid("--json has the answers to prompts: give them by --prompt or --file");
     if (options.server.empty()) return chat(options);
     if (!options.json.path.empty())
         return unsupported("--json has the answers of a model here, not of a --server");
@@ -66,7 +88,8 @@ Status chat_anywhere(const ChatOptions& options) {
                         .model = options.served_model,
                         .system = options.system,
                         .parameters = options.parameters,
-                        .prompts = options.prompts});
+                        .prompts = options.prompts,
+                        .single_turn = options.single_turn});
 }
 
 }  // namespace
@@ -76,6 +99,8 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
     std::vector<std::string> all(arguments.begin() + 1, arguments.end()), rest;
     const bool is_ours = !all.empty() && (all[0] == "chat" || all[0] == "embed" || all[0] == "bench-llm");
     if (!is_ours) return all;
+    Parameters more;
+    if (all[0] == "chat") take_chat_flags(all, more);
     const CLI::App* command = app.get_subcommand(all[0]);
     const auto keeps = [&](const std::string& name) { return command->get_option_no_throw(name) != nullptr; };
     HR_ASSIGN(const serve::ServeOptions given, serve::take_model_options(all, keeps, rest));
@@ -86,6 +111,7 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
         if (set) return unsupported("{} is an option of `headrace serve`, and not of {}", name, all[0]);
     for (const std::string& note : given.notes) std::fprintf(stderr, "%s\n", note.c_str());
     flags = {given.model, given.parameters};
+    for (const auto& [name, value] : more.entries()) flags.parameters.set(name, value);
     return rest;
 }
 
@@ -157,11 +183,16 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
         *command, status, flags, options,
         [](ChatOptions& chosen, const ModelArguments&) { return chat_anywhere(chosen); });
     command->add_option("--session", options->session, "the conversation's name")->type_name("NAME");
-    command->add_option("--system", options->system, "the conversation's first message")->type_name("TEXT");
+    command->add_option("--system", options->system, "the conversation's first message; also -sys")
+        ->type_name("TEXT");
+    command->add_option("--system-file", options->system_file, "the same from a file; also -sysf")
+        ->type_name("FILE");
     command->add_option("-p,--prompt", options->prompts, "say this and end; may be repeated")
         ->type_name("TEXT");
+    command->add_option("-f,--file", options->prompt_file, "say what the file has and end")
+        ->type_name("FILE");
+    command->add_flag("--single-turn", options->single_turn, "end after the first answer; also -st");
     add_json_option(*command, options->json);
-    command->get_option("--json")->needs("--prompt");
     constexpr const char* kServer = "A server in place of a file";
     command
         ->add_option("--server", options->server,
@@ -177,6 +208,7 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
                     "Examples:\n"
                     "    headrace chat model.gguf\n"
                     "    headrace chat -m model.gguf -c 4096 --temp 0 -p 'What is 2+3?' --json -\n"
+                    "    headrace chat -m model.gguf -sys 'Answer in French.' -f question.txt --log-disable\n"
                     "    headrace chat --server http://localhost:8080");
 }
 
@@ -224,7 +256,7 @@ void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
     add("-p,--prompt", options->prompt, "tokens of a prompt; default: 512", 1, kMost);
     add("-n,--generate", options->generate, "tokens of an answer; default: 64", 1, kMost);
     add("--streams", options->streams, "at once; several numbers are measured in turn; default: 1 8", 1, 256);
-    add("--rounds", options->rounds, "the median is shown; default: 3", 1, kMost);
+    add("-r,--rounds,--repetitions", options->rounds, "the median is shown; default: 3", 1, kMost);
     add("-t,--threads", options->threads, "default: 0, one per CPU", 0, 512);
     add_json_option(*command, options->json);
     command->footer(std::string(kFlagsHelp) +

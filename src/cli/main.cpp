@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <new>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/edit_distance.h"
 #include "cli/commands.h"
@@ -12,6 +15,8 @@
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
 #include "doors/serve/program.h"
+#include "llm/model/library_versions.h"
+#include "llm/parameters/parameters.h"
 #endif
 
 namespace {
@@ -21,6 +26,14 @@ using namespace headrace::cli;
 
 /// What the program ends with; docs/command-line.md.
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+std::string version_text() {
+#ifdef HEADRACE_LLM
+    return fmt::format("headrace " HEADRACE_VERSION "\n{}", llm::library_versions());
+#else
+    return "headrace " HEADRACE_VERSION;
+#endif
+}
 
 #ifndef HEADRACE_LLM
 /// Without language models no command has any.
@@ -66,6 +79,29 @@ void add_commands(CLI::App& app, Status& status, [[maybe_unused]] const ModelFla
     add_completion(app, status);
 }
 
+/// "; did you mean '--temp'?" of an argument that the command does not know.
+std::string meant_option(const CLI::App& command, std::string_view text) {
+#ifdef HEADRACE_LLM
+    const auto dashes = text.find(" --");  // its value may stand before it
+    if (dashes == text.npos) return {};
+    text.remove_prefix(dashes + 1);
+    const std::string_view unknown = text.substr(0, text.find_first_of(" ="));
+    std::vector<std::string> own;
+    for (const CLI::Option* option : command.get_options())
+        for (const std::string& name : option->get_lnames()) own.push_back("--" + name);
+    std::vector<std::string_view> names(own.begin(), own.end());
+    if (command.get_group() == kLanguage) {
+        const auto flags = serve::flag_names(true);
+        names.insert(names.end(), flags.begin(), flags.end());
+    }
+    const std::string near = serve::near_name(unknown, names);
+    return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+#else
+    static_cast<void>(command), static_cast<void>(text);
+    return {};
+#endif
+}
+
 /// What is wrong with the command line, and where its help is.
 int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* const> arguments) {
     const std::string word = arguments.size() > 1 ? arguments[1] : "";
@@ -83,7 +119,11 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
         text = fmt::format("there is no command '{}'{}; headrace --help lists them", word,
                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
     else
-        text += fmt::format("; headrace {}--help explains", least == 0 ? word + " " : "");
+        text += fmt::format("{}; headrace {}--help explains",
+                            least == 0 && dynamic_cast<const CLI::ExtrasError*>(&error)
+                                ? meant_option(*app.get_subcommand(word), text)
+                                : "",
+                            least == 0 ? word + " " : "");
     std::fprintf(stderr, "headrace: %s\n", text.c_str());
     return kUsage;
 }
@@ -91,7 +131,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
 int dispatch(int argc, char** argv) {
     CLI::App app{"Runs models on ggml.", "headrace"};
     app.require_subcommand(1);
-    app.set_version_flag("--version", "headrace " HEADRACE_VERSION, "print the version and exit");
+    app.set_version_flag("--version", version_text(), "print the version and exit");
     app.footer(
         "Examples:\n"
         "    headrace run model.onnx\n"
@@ -118,6 +158,12 @@ int serve_models(std::span<char* const> arguments) {
     const std::vector<std::string> behind(arguments.begin() + 2, arguments.end());
     const Result<serve::ServeOptions> options = serve::program_options(behind);
     if (!options.ok()) return report_error(options.error()), kUsage;
+    const bool shows_help = options.value().shows_help;
+    if (shows_help || options.value().shows_version) {
+        std::printf("%s\n",
+                    (shows_help ? serve::serve_help(llm::parameter_default) : version_text()).c_str());
+        return kSuccess;
+    }
     if (options.value().shows_completion) {
         // A shell has one script for a program, whichever command it is asked of.
         std::string words[] = {"headrace", "completion", "bash"};

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/implementation_status.h"
 #include "cli/report.h"
+#include "headrace/headrace.h"
 #include "ops/catalog.h"
 
 namespace headrace::cli {

@@ -63,6 +63,12 @@ struct GrammarTrigger {
     bool operator==(const GrammarTrigger&) const = default;
 };
 
+/// The n_ctx that nobody chose: what the model was trained with, up to a limit that every machine has room
+/// for.
+constexpr int kUsualContext = -1;
+/// The n_ctx of llama.cpp's -c 0: all that the model was trained with, or what memory has room for.
+constexpr int kTrainedContext = 0;
+
 /// The seed that asks for another one each time.
 constexpr std::uint32_t kRandomSeed = 0xFFFFFFFF;
 

@@ -82,7 +82,8 @@ def test_a_model_of_the_server_may_be_named(server):
 @pytest.mark.parametrize(
     "url,says",
     [
-        ("https://api.example/v1", "plain HTTP"),
+        ("https://api.example/v1", "--to https://api.example`, and use --server http://127.0.0.1:8081/v1"),
+        ("https://api.example", "--to https://api.example`, and use --server http://127.0.0.1:8081\n"),
         ("ftp://x", "must begin with http://"),
         ("http://", "names no host"),
         ("http:///v1", "names no host"),

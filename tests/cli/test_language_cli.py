@@ -1,6 +1,7 @@
 """headrace chat, embed, bench-llm and parameters, as a user runs them."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -82,7 +83,11 @@ def test_chat_takes_bytes_that_are_no_text_and_lines_of_windows():
 
 @pytest.mark.parametrize("name", ["chat", "embed", "bench-llm"])
 def test_the_commands_log_as_their_parameters_say(name):
-    more = {"chat": ["--prompt", "Hi"], "embed": ["Hi"], "bench-llm": ["--rounds", 1, "--streams", 1]}[name]
+    more = {
+        "chat": ["--prompt", "Hi"],
+        "embed": ["--pooling", "mean", "Hi"],
+        "bench-llm": ["--rounds", 1, "--streams", 1],
+    }[name]
     command = [name, MODEL, "--parameters", '{"tempp": 1, "log_level": "%s"}', *more]
     wrong = headrace(*[str(part).replace("%s", "warn") for part in command])
     assert "did you mean 'temp'" in wrong.stderr
@@ -121,6 +126,77 @@ def test_bench_llm_measures_streams_and_scenarios(tmp_path):
 def test_bench_llm_measures_no_nothing(option):
     result = headrace("bench-llm", MODEL, option, 0)
     assert result.returncode > 0 and option in result.stderr
+
+
+def test_rounds_have_llama_benchs_name_too(tmp_path):
+    few = ("--prompt", 8, "--generate", 4, "--streams", 1)
+    assert headrace("bench-llm", MODEL, *few, "-r", 1).returncode == 0
+    result = headrace("bench-llm", MODEL, *few, "-r", 0)
+    assert result.returncode == 2 and "--rounds" in result.stderr, "and no text that ends answers"
+
+
+def test_the_log_of_a_load_names_the_models_size_and_nothing_that_nobody_asked_for():
+    result = headrace("chat", MODEL, "-p", "Hi.", "--temp", 0)
+    assert re.search(r": llama \d+\.\dM Q8_0 loaded, \d", result.stderr)
+    assert "n_batch" not in result.stderr
+    assert "'n_batch' is 512 in place of 1024" in headrace("chat", MODEL, "-p", "Hi.", "-b", 1024).stderr
+
+
+def test_a_chat_takes_llama_clis_own_flags(tmp_path):
+    (tmp_path / "question").write_text("What is 2+3?\n")
+    (tmp_path / "system").write_text("Be brief.\n")
+    question = ("-m", MODEL, "--temp", 0, "-f", tmp_path / "question")
+    for flags in (
+        ["-sys", "Be brief.", "-st"],
+        ["-sysf", tmp_path / "system", "--single-turn", "--no-display-prompt"],
+        ["--system-prompt=Be brief.", "-cnv", "--log-disable"],
+    ):
+        result = headrace("chat", *question, *flags)
+        assert (result.returncode, result.stdout) == (0, "2+3=5\n"), result.stderr
+        assert "no effect" not in result.stderr
+    assert result.stderr.startswith("[") and result.stderr.count("\n") == 1, "the log is off"
+    result = headrace("chat", *question, "--color", "on", "-i", "--simple-io")
+    assert result.stdout == "2+3=5\n"
+    for flag in ("--color", "-i", "--simple-io"):
+        assert re.search(rf"^{flag} has no effect: .", result.stderr, re.MULTILINE)
+
+
+def test_a_chat_may_end_after_one_answer():
+    lines = "What is 2+3?\nWhat is 1+1?\n"
+    result = headrace("chat", MODEL, "--temp", 0, "-st", text="/parameters\n" + lines)
+    assert result.stdout == "{}\n2+3=5\n"
+
+
+def test_a_chat_without_conversations_goes_on_with_the_text_itself():
+    plain = headrace("chat", MODEL, "--temp", 0, "-no-cnv", "-n", 4, "-p", "1+1=")
+    assert plain.stdout.startswith("2")
+
+
+def test_an_unknown_flag_of_a_command_gets_a_suggestion():
+    for wrong, right in (("--ctx-sizes", "--ctx-size"), ("--sesion", "--session")):
+        result = headrace("chat", MODEL, wrong, 5)
+        assert result.returncode == 2 and f"did you mean '{right}'?" in result.stderr
+
+
+def test_answers_as_json_need_questions(tmp_path):
+    result = headrace("chat", MODEL, "--json", tmp_path / "out.json")
+    assert result.returncode == 1 and "--prompt or --file" in result.stderr
+    assert "cannot be read" in headrace("chat", MODEL, "-f", tmp_path / "missing").stderr
+
+
+def test_embed_prints_a_tokens_vectors_only_when_it_is_told_to():
+    refused = headrace("embed", MODEL, "Hi.")
+    assert refused.returncode == 1 and "--pooling mean" in refused.stderr and refused.stdout == ""
+    of_tokens = json.loads(headrace("embed", MODEL, "--pooling", "none", "Hi.").stdout)["embedding"]
+    assert len(of_tokens) > 1 and len(of_tokens[0]) > 1
+    of_text = json.loads(headrace("embed", MODEL, "--pooling", "mean", "Hi.").stdout)["embedding"]
+    assert len(of_text) == len(of_tokens[0])
+
+
+def test_the_version_names_the_libraries_versions_too():
+    for command in (["--version"], ["serve", "--version"]):
+        said = headrace(*command).stdout
+        assert re.match(r"headrace \d.*\nllama\.cpp \d+\.\d\S*( \(b\d+-[0-9a-f]{9,}\))?, ggml \d", said), said
 
 
 def test_parameters_lists_every_section():

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/start").glob("*.md"))
+MODELS = ("docs/language-models.md", "docs/serving.md")
 GUIDES = (
     "docs/executorch.md",
     "docs/gallery.md",
@@ -32,6 +34,7 @@ GUIDES = (
     "docs/onnx.md",
     "docs/onnxruntime.md",
     "docs/webnn.md",
+    *MODELS,
 )
 PAGES = ("README.md", *GUIDES, *START)
 BLOCK = re.compile(
@@ -55,7 +58,7 @@ class Block:
 
     def lacks(self) -> str:
         """What this machine or build has not, without which the block cannot run."""
-        talks = re.search(r"LanguageModel|headrace (chat|serve|bench-llm|wasm)", self.text)
+        talks = re.search(r"LanguageModel|HttpApi|headrace (chat|serve|bench-llm|wasm)", self.text)
         if talks and not find_spec("headrace._llm"):
             return "language models are not built: llama.cpp is not set up"
         if "headrace wasm" in self.text and not find_spec("wasmtime"):
@@ -132,6 +135,23 @@ def in_python(block: Block, page: str, names: dict[str, object]) -> str:
     return printed.getvalue()
 
 
+def write_adapter(model: Path, path: Path) -> None:
+    """A LoRA adapter of a model, which changes next to nothing."""
+    gguf = pytest.importorskip("gguf", reason="writing adapter.gguf needs the package gguf")
+    tensors = {tensor.name: tensor.shape for tensor in gguf.GGUFReader(model).tensors}
+    columns, rows = map(int, tensors["blk.0.ffn_down.weight"])
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", 1.0)
+    writer.add_tensor("blk.0.ffn_down.weight.lora_a", np.full((1, columns), 1e-6, np.float32))
+    writer.add_tensor("blk.0.ffn_down.weight.lora_b", np.full((rows, 1), 1e-6, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 @pytest.fixture
 def lowerings(request: pytest.FixtureRequest) -> Iterator[None]:
     """A page that adds a lowering adds it to no test that follows."""
@@ -178,6 +198,9 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
     port = free_port()
     if page not in START:
         (folder / "models").symlink_to(ROOT / "models")
+    if page in MODELS:
+        (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
+        write_adapter(ROOT / "models/tiny-chat-q8_0.gguf", folder / "adapter.gguf")
     for block in blocks(page):
         if block.title:
             (folder / block.title).write_text(block.text)

@@ -189,6 +189,27 @@ def test_values_that_are_no_parameters_are_refused_by_name(model, parameters, ki
         LanguageModel(MODEL, parameters)
 
 
+def test_parameters_that_are_given_as_arguments_get_told_where_they_belong(model):
+    for call, shown in (
+        (lambda **given: LanguageModel(MODEL, **given), r"LanguageModel\(model, {'n_ctx': 128}\)"),
+        (lambda **given: model.generate("Hi.", **given), r"generate\(prompt, {'n_ctx': 128}\)"),
+        (lambda **given: model.stream("Hi.", **given), r"stream\(prompt, {'n_ctx': 128}\)"),
+        (lambda **given: model.conversation().say("Hi.", **given), r"say\(message, {'n_ctx': 128}\)"),
+        (lambda **given: model.conversation().stream("Hi.", **given), r"stream\(message, {'n_ctx': 128}\)"),
+    ):
+        with pytest.raises(TypeError, match="no argument 'n_ctx': parameters are one mapping, .*" + shown):
+            call(n_ctx=128)
+
+
+def test_a_draft_model_that_no_request_asks_for_is_a_warning():
+    draft = {**CONFIG, "draft_model": str(MODEL)}
+    with LanguageModel(MODEL, draft, {"log_level": "none"}) as model:
+        assert [warning.message for warning in model.warnings if "'speculative' true" in warning.message]
+        assert model.generate("What is 2+3?", {**GREEDY, "speculative": True}).drafted_tokens > 0
+    with LanguageModel(MODEL, {**draft, "speculative": True}, {"log_level": "none"}) as model:
+        assert not [warning for warning in model.warnings if warning.parameter == "draft_model"]
+
+
 @pytest.mark.parametrize(
     "parameters",
     [

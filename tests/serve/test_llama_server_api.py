@@ -206,6 +206,7 @@ def test_an_answer_has_the_slot_that_shows_it(server):
     body = {"prompt": STORY, "n_predict": 3, "id_slot": 1, **GREEDY}
     assert server.json("/completion", body)["id_slot"] == 1
     assert {event["id_slot"] for event in server.events("/completion", body)} == {1}
+    assert server.json("/completion", {**body, "id_slot": 9})["id_slot"] == 1, "of two, as in llama-server"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from serve_program import (
     HEADRACE,
     LLAMA_CPP,
     MODEL,
+    ROOT,
     STORY,
     endless_answer,
     environment,
@@ -35,15 +36,18 @@ def said_by(*arguments: object, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
+def documented() -> list[tuple[list[str], str]]:
+    """The names of each flag of the pinned llama-server, and what its README says of it."""
+    rows = re.findall(r"^\| `(-[^`]*)` \| (.*)", in_tree(README).read_text(), re.MULTILINE)
+    assert len(rows) > 200
+    return [(re.findall(r"(?:^|, )(-[^\s,]+)", names), text) for names, text in rows]
+
+
 @pytest.fixture(scope="module")
 def readme() -> list[tuple[list[str], str]]:
-    """The names of each flag of the pinned llama-server, and its variable of the environment."""
-    flags = []
-    for names, text in re.findall(r"^\| `(-[^`]*)` \| (.*)", in_tree(README).read_text(), re.MULTILINE):
-        variable = re.search(r"\(env: (\w+)\)", text)
-        flags.append((re.findall(r"(?:^|, )(-[^\s,]+)", names), variable[1] if variable else ""))
-    assert len(flags) > 200
-    return flags
+    """The names of each flag, and its variable of the environment."""
+    variables = [(names, re.search(r"\(env: (\w+)\)", text)) for names, text in documented()]
+    return [(names, variable[1] if variable else "") for names, variable in variables]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,56 @@ def helped() -> dict[str, str]:
         for name in re.findall(r"(?:^|, )(-[^\s,]+)", names):
             found[name] = variable[1] if variable else ""
     return found
+
+
+#: Defaults that are the same in other words.
+SAME = {
+    ("loaded from model", "0"),  # of RoPE: 0 is the model's
+    ("template taken from model's metadata", ""),
+    ("enabled if number of slots is auto", "unless --parallel is given"),
+    ("default", ""),  # the template's own effort
+    ("auto", "deepseek"),  # where thoughts are put, which auto is
+}
+
+
+def plain(default: str) -> str:
+    """A default that README or --help gives, comparable with the other's."""
+    text = re.split(r", | - |\.(?=\D)", re.sub(r"<br/>.*", "", default))[0]
+    text = re.sub(r" \(detect.*| = .*|^prefill ", "", text).strip().strip("'\"")
+    words = {"enabled": "on", "true": "on"} | dict.fromkeys(
+        ("disabled", "false", "off", "none", "unset", "unused"), ""
+    )
+    number = re.fullmatch(r"-?\d+(\.\d+)?", text)
+    return f"{float(text):g}" if number else words.get(text, text)
+
+
+def usual_values() -> dict[str, str]:
+    """The default of each flag that --help lists, by each of its names."""
+    found = {}
+    for names, summary in re.findall(r"^  (-.*)\n      (.*)", said_by("--help"), re.MULTILINE):
+        is_switch = not re.search(r" [A-Z|a-z]\S*$", names)
+        default = re.search(r"\(default(?:: |, )(.*?)\)(?: \(\w+\))?$", summary)
+        usual = plain(default[1]) if default else "on" if is_switch and "(default)" in summary else ""
+        found |= dict.fromkeys(re.findall(r"(?:^|, )(-[^\s,]+)", names), usual)
+    return found
+
+
+def test_each_default_is_llama_servers_or_among_the_differences_that_the_page_lists():
+    ours = usual_values()
+    differences = {}
+    for names, text in documented():
+        default = re.search(r"default: ?((?:[^()<]|\([^)]*\))*)", text)
+        if names[0] not in ours or not default:
+            continue
+        theirs, here = plain(default[1]), ours[names[0]]
+        if theirs != here and (theirs, here) not in SAME:
+            differences[max((name for name in names if not name.startswith("--no-")), key=len)] = (
+                theirs,
+                here,
+            )
+    page = (ROOT / "docs/serving.md").read_text().partition("\n### Defaults that differ\n")[2]
+    listed = re.findall(r"^\| `(-\S+)` \| (.*?) \| (.*?) \| \S", page.partition("\n#")[0], re.MULTILINE)
+    assert {flag: (plain(theirs), plain(here)) for flag, theirs, here in listed} == differences
 
 
 @pytest.fixture(scope="module")

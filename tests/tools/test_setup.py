@@ -1,6 +1,8 @@
 """tools/provision: what the environment asks ggml's build for, and how packages come on demand."""
 
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from provision import ggml, python_packages
@@ -64,3 +66,21 @@ def test_a_package_beside_comes_alone_or_whole_and_once(monkeypatch, tmp_path, w
     (tmp_path / f"mkdocs_material-{pinned.partition('==')[2]}.dist-info").mkdir()
     python_packages.install_on_demand("mkdocs-material", tmp_path, whole)
     assert len(commands) == 1
+
+
+def test_a_tree_of_llama_cpp_has_the_build_that_it_prints_itself(tmp_path):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    assert ggml.llama_build(tmp_path) == "", "no checkout"
+    for command in (["init", "-q"], *(["commit", "-q", "--allow-empty", "-m", str(i)] for i in range(3))):
+        subprocess.run([*git, *command], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert ggml.llama_build(tmp_path) == f"b3-{commit[:9]}"
+    shutil.rmtree(tmp_path / ".git")
+    (tmp_path / ".git").write_text("gitdir: nowhere\n")
+    assert ggml.llama_build(tmp_path) == "", "what a submodule leaves in an archive"
+
+
+def test_the_page_on_dependencies_names_the_pinned_build_of_llama_cpp():
+    number, commit = ggml.llama_build(ggml.pinned_source()).split("-")
+    page = (Path(__file__).resolve().parents[2] / "docs/dependencies.md").read_text()
+    assert f"build {number}, commit {commit}" in page and f"ggml | {ggml.GGML_VERSION} |" in page

@@ -297,6 +297,15 @@ def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model
         assert "load_by_name_with_config failed with" in headrace_wasm(*options, name, "Hello", code=1)
 
 
+def test_the_command_says_which_option_names_no_model(library, model, guest, tmp_path):
+    missing = tmp_path / "missing.gguf"
+    assert f"--model {missing}: there is no such file" in headrace_wasm(guest, "--model", missing, code=2)
+    assert f"--alias tiny={missing}: there" in headrace_wasm(guest, "--alias", f"tiny={missing}", code=2)
+    assert "model 'default': --model FILE" in headrace_wasm(guest, *THREADS, "--", "Hello", code=1)
+    other = headrace_wasm(guest, "--model", model, *THREADS, "--", "--model", "tiny", "Hello", code=1)
+    assert "model 'tiny': --alias tiny=FILE" in other
+
+
 def test_the_command_gives_guests_the_variables_and_folders_that_it_is_told(library, model, tmp_path):
     # Its exit status: 10 for a folder, and 1 for each variable.
     guest = tmp_path / "looks_around.wasm"

@@ -14,6 +14,8 @@ from .base import CACHE, ROOT, VENV_PYTHON, SetupError, locked, run_logged, say
 # The sdist of llama-cpp-python carries the llama.cpp tree that its version was made for.
 SDIST_VERSION = "0.3.36"
 SDIST_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+#: llama.cpp's build number and commit, which its CHANGELOG.md names: the tree itself has lost both.
+LLAMA_BUILD = "b11312-0c1e57098"
 GGML_VERSION = "0.25.3"
 GGML_FLAGS = [
     "-DCMAKE_BUILD_TYPE=Release",
@@ -56,6 +58,19 @@ def fetch_llama_cpp(python):
             # A rename makes the tree appear whole or not at all.
             Path(scratch, f"llama_cpp_python-{SDIST_VERSION}/vendor/llama.cpp").rename(source)
     return source
+
+
+def llama_build(source):
+    """Build number and commit of a llama.cpp tree, as it prints them; nothing where Git does not know."""
+    if source == pinned_source():
+        return LLAMA_BUILD
+    if not (source / ".git").exists():  # Git would name the commit of what surrounds it
+        return ""
+    number, commit = (
+        subprocess.run(["git", "-C", str(source), *words], capture_output=True, text=True).stdout.strip()
+        for words in (["rev-list", "--count", "HEAD"], ["rev-parse", "--short=9", "HEAD"])
+    )
+    return f"b{number}-{commit}" if number and commit else ""
 
 
 def download_sdist(directory, python):
@@ -227,6 +242,7 @@ def find_or_build_ggml(build_dir, **options):
         source = fetch_llama_cpp(options.get("python", VENV_PYTHON))
         text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
         text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
+        text += f'set(HEADRACE_LLAMA_BUILD "{llama_build(source)}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)

@@ -107,6 +107,7 @@ class Build:
             f'set(HEADRACE_GGML_DIR "{self.prefix("ggml")}")\n'
             f'set(HEADRACE_LLAMA_DIR "{self.prefix("llama")}")\n'
             f'set(HEADRACE_LLAMA_SOURCE "{self.source}")\n'
+            f'set(HEADRACE_LLAMA_BUILD "{ggml.llama_build(self.source)}")\n'
         )
         return [*self.headrace_flags(), f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}"]
 

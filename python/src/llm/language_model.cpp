@@ -117,20 +117,27 @@ void bind_requests(nb::class_<Model>& cls) {
     const auto parameters = nb::arg("parameters").none() = nb::none();
     cls.def(
            "generate",
-           [](const Model& self, nb::handle prompt, nb::handle values) {
+           [](const Model& self, nb::handle prompt, nb::handle values, const nb::kwargs& others) {
+               refuse_arguments("generate(prompt, ", others);
                return stream(self, prompt, values).read_to_end();
            },
-           nb::arg("prompt"), parameters,
+           nb::arg("prompt"), parameters, nb::arg("others"),
            nb::sig("def generate(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS ") -> Reply"),
            "The whole answer to a text, or to messages: Message objects, or mappings with 'role', 'content' "
            "and, where they apply, 'reasoning', 'tool_calls' and 'tool_call_id'.\n\n"
            "parameters: of this request, such as temperature, n_predict, stop, grammar (docs/parameters.md). "
            "Errors: LanguageModelError; TypeError and ValueError for what is no prompt or parameter.")
-        .def("stream", &stream, nb::arg("prompt"), parameters,
-             nb::sig("def stream(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
-                     ") -> Generation"),
-             "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
-             "engine come while iterating, too.")
+        .def(
+            "stream",
+            [](const Model& self, nb::handle prompt, nb::handle values, const nb::kwargs& others) {
+                refuse_arguments("stream(prompt, ", others);
+                return stream(self, prompt, values);
+            },
+            nb::arg("prompt"), parameters, nb::arg("others"),
+            nb::sig("def stream(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
+                    ") -> Generation"),
+            "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
+            "engine come while iterating, too.")
         .def("conversation", &conversation, nb::arg("name") = "", parameters,
              nb::sig("def conversation(self, name: str = '', parameters: " HEADRACE_PARAMETERS
                      ") -> Conversation"),
@@ -235,10 +242,12 @@ void bind_lifetime(nb::class_<Model>& cls) {
                service = nb::arg("service").none() = nb::none();
     cls.def(
            "__init__",
-           [](Model* self, nb::handle model, nb::handle config, nb::handle service) {
+           [](Model* self, nb::handle model, nb::handle config, nb::handle service,
+              const nb::kwargs& others) {
+               refuse_arguments("LanguageModel(model, ", others);
                new (self) Model(load(model, config, service));
            },
-           nb::arg("model"), config, service,
+           nb::arg("model"), config, service, nb::arg("others"),
            nb::sig("def __init__(self, model: str | os.PathLike[str], config: " HEADRACE_PARAMETERS
                    ", service: " HEADRACE_PARAMETERS ") -> None"))
         .def_static("from_bytes", &load_bytes, nb::arg("data"), config, service,

@@ -218,6 +218,16 @@ void merge(Parameters& base, const Parameters& above) {
     }
 }
 
+void refuse_arguments(const char* call, const nb::kwargs& given) {
+    if (given.size() == 0) return;
+    const auto first = nb::cast<std::string>((*given.begin()).first);
+    std::string mapping = nb::cast<std::string>(nb::repr(given));
+    if (mapping.size() > 100) mapping = "{'" + first + "': ...}";
+    throw nb::type_error(
+        ("there is no argument '" + first + "': parameters are one mapping, as in " + call + mapping + ")")
+            .c_str());
+}
+
 std::string to_text(nb::handle text, const char* what) {
     if (!PyUnicode_Check(text.ptr())) throw wrong_type(what, "a str", text);
     return utf8(text, what);

@@ -16,6 +16,9 @@ namespace nb = nanobind;
 /// What a mapping of names to values says; None says nothing. TypeError and ValueError name the parameter:
 /// values are None, bool, int, float, str, paths, lists and mappings of them, and what has `tolist()`.
 Parameters to_parameters(nb::handle mapping);
+/// TypeError where parameters are given as arguments, such as n_ctx=4096: they are one mapping. `call` is
+/// what stands before it, as in "generate(prompt, ".
+void refuse_arguments(const char* call, const nb::kwargs& given);
 /// Those of `above` go over those of `base`, in sections, too.
 void merge(Parameters& base, const Parameters& above);
 

@@ -61,12 +61,15 @@ struct Place {
 /// A URL may end where clients of OpenAI's API want it to, at /v1, or before that.
 Result<Place> place_of(std::string url) {
     constexpr std::string_view kScheme = "http://", kVersion = "/v1", kChats = "/chat/completions";
-    if (url.starts_with("https://"))
+    if (url.starts_with("https://")) {
+        const auto path = url.find('/', std::string_view("https://").size());
         return unsupported(
-            "--server: '{}' is encrypted, and this client speaks plain HTTP: let a proxy decrypt it "
-            "(stunnel, ssh "
-            "-L), and name that by http://",
-            url);
+            "--server: '{}' wants TLS, and this client speaks plain HTTP only. Start a proxy on this machine "
+            "that adds it, as `caddy reverse-proxy --change-host-header --from http://127.0.0.1:8081 --to "
+            "{}`, "
+            "and use --server http://127.0.0.1:8081{}",
+            url, url.substr(0, path), path == std::string::npos ? "" : url.substr(path));
+    }
     if (!url.starts_with(kScheme))
         return invalid("--server: '{}' must begin with http://, as http://127.0.0.1:8080", url);
     while (url.size() > kScheme.size() && url.ends_with('/')) url.pop_back();
@@ -153,6 +156,7 @@ Status chat(const ClientOptions& options) {
         if (line == "/quit" || line == "/exit") break;
         if (const Status said = conversation.say(line); !said.ok())
             std::fprintf(stderr, "%s\n", said.error().message.c_str());
+        if (options.single_turn) break;
     }
     return success();
 }

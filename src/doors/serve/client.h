@@ -15,6 +15,7 @@ struct ClientOptions {
     std::string system;
     Parameters parameters;             ///< of every request
     std::vector<std::string> prompts;  ///< said one after the other; none: lines of standard input
+    bool single_turn = false;          ///< of those lines the first
 };
 
 /// `headrace chat --server`: a conversation with any server that speaks OpenAI's chat completions. Answers

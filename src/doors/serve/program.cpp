@@ -203,8 +203,6 @@ Result<ServeOptions> program_options(std::span<const std::string> arguments) {
 }
 
 Status run(const ServeOptions& options) {
-    if (options.shows_help) return std::fputs(serve_help().c_str(), stdout), success();
-    if (options.shows_version) return std::printf("headrace %s\n", HEADRACE_VERSION), success();
     if (options.lists_devices) return list_devices(options), success();
     const Status served = serve_until_stopped(options);
     if (served.ok() || !options.logs_json) return served;

@@ -58,7 +58,7 @@ Status Engine::make_parts() {
 /// One as large as the model's training is made smaller as long as there is no memory for it.
 Status Engine::make_context() {
     constexpr std::uint32_t kLeast = 4096;
-    const bool is_flexible = settings_.context.n_ctx < 0;
+    const bool is_flexible = settings_.context.n_ctx == kTrainedContext;
     HR_ASSIGN(llama_context_params params, context_params(*model_, settings_.context));
     if (is_flexible) params.n_ctx = most_context_tokens(*model_, params);
     if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())

@@ -85,9 +85,9 @@ int most_threads(const Model& model) {
 Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,
                                                   bool is_divisible) {
     llama_context_params params = llama_context_default_params();
-    params.n_ctx = settings.n_ctx > 0   ? static_cast<std::uint32_t>(settings.n_ctx)
-                   : settings.n_ctx < 0 ? trained
-                                        : std::min(trained, kMostByDefault);
+    params.n_ctx = settings.n_ctx == kTrainedContext ? trained
+                   : settings.n_ctx == kUsualContext ? std::min(trained, kMostByDefault)
+                                                     : static_cast<std::uint32_t>(settings.n_ctx);
     params.n_ubatch = static_cast<std::uint32_t>(std::min(settings.n_ubatch, settings.n_batch));
     params.n_seq_max = static_cast<std::uint32_t>(std::clamp<std::size_t>(
         static_cast<std::size_t>(settings.max_sequences), static_cast<std::size_t>(settings.n_parallel),

@@ -196,6 +196,20 @@ std::size_t longest_piece(const llama_vocab* vocab) {
     return keeps_all ? longest : std::max(longest, kGenerous);
 }
 
+/// "qwen3 0.6B Q8_0". llama.cpp writes ?B of a size that it has no name for; the count stands there then.
+std::string description_of(const llama_model* model) {
+    char text[256];
+    llama_model_desc(model, text, sizeof(text));
+    std::string description = text;
+    const auto unknown = description.find(" ?B ");
+    if (unknown == std::string::npos) return description;
+    const auto count = static_cast<double>(llama_model_n_params(model));
+    const std::string size = count < 1e6   ? fmt::format("{:.0f}K", count / 1e3)
+                             : count < 1e9 ? fmt::format("{:.1f}M", count / 1e6)
+                                           : fmt::format("{:.1f}B", count / 1e9);
+    return description.replace(unknown + 1, 2, size);
+}
+
 }  // namespace
 
 void start_llama() {
@@ -248,9 +262,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
         return status.error().within(path);
     if (llama_model_has_encoder(model->model_) && llama_model_has_decoder(model->model_))
         return unsupported("{}: encoder-decoder models ('{}') are not supported", path, file.architecture);
-    char description[256];
-    llama_model_desc(model->model_, description, sizeof(description));
-    model->description_ = description;
+    model->description_ = description_of(model->model_);
     model->bytes_per_token_ = longest_piece(model->vocab_);
     model->divisible_ = !llama_model_is_recurrent(model->model_) && !llama_model_is_hybrid(model->model_);
     try {

@@ -44,24 +44,52 @@ constexpr std::string_view kIntroduction = R"(# Parameters of language models
 
 Written by `headrace parameters` from the table of parameters; `make docs` renews it.
 
-Parameters are a JSON object. The service, a model, a session and a request may each have one, and each inherits the
-values of the former; the column "set in" names the innermost of the four that may set a parameter, and every one before it
-may set its default. Inside later ones it is ignored with a note.
+Parameters are a JSON object. The process (service), a model, a session and a request may each have one. Each inherits the
+values of the one before. The column "set in" says who may set a parameter:
+
+- `request`: it may be set anywhere. What a load or a session says is the default of its requests.
+- `session`: where a conversation is opened, or before.
+- `model`: where the model is loaded, or before. In a request it is ignored, and `warnings` says so.
+- `service`: for the process, by whoever runs it. Elsewhere it is ignored, and `warnings` says so.
 
 The flat names, nested objects and keys with dots or hyphens mean the same: `{"dynatemp_range": 0.1}`,
 `{"dynatemp-range": 0.1}`, `{"sampling.dynatemp.range": 0.1}` and `{"sampling": {"dynatemp": {"range": 0.1}}}`. A section
 around a flat name has no meaning. `null` is absent. Of two names of one parameter the first counts.
 
-Values of a wrong type are errors. What is clamped to its range, adjusted to other parameters, not known or without effect is
-noted in the log and in the result's metadata; `"strict": true` makes unknown, misplaced and clamped parameters errors.
-A WASI-NN host's texts may be read leniently: see language-models.md.
-`grammar` excludes `json_schema`; `grammar_lazy` needs `grammar_triggers`; a quantised `type_v` and the split mode `tensor`
-need flash attention. With the model's numbers, `penalty_last_n` and `dry_penalty_last_n` of -1 become the context's size,
-and `n_batch`, `n_ubatch`, `n_keep`, `n_discard`, `min_keep` and `n_probs` are lowered to what the context and the vocabulary
-allow.
+- Values of a wrong type are errors.
+- What is clamped to its range, adjusted to other parameters, not known or without effect is a line of the log and one of the
+  `warnings` of a result. `"strict": true` makes unknown, misplaced and clamped parameters errors.
+- A WASI-NN host's texts may be read [leniently](language-models.md#lenient-callers).
+- `grammar` excludes `json_schema`. `grammar_lazy` needs `grammar_triggers`.
+- A quantised `type_v` and the split mode `tensor` need flash attention.
+- `penalty_last_n` and `dry_penalty_last_n` of -1 become the context's size. `n_batch`, `n_ubatch`, `n_keep`, `n_discard`,
+  `min_keep` and `n_probs` are lowered to what the context and the vocabulary allow.
+)";
+
+constexpr std::string_view kIgnored = R"(
+## Known and without effect
+
+These names of other programs are taken as parameters (in Python, C++, configurations of guests) and change nothing. Flags of
+`headrace serve` and fields of its APIs with the same names act there: `n`, `--api-key`, `--spec-type`, `--kv-unified`, `--fit` ...
+
+| names | why |
+|---|---|
 )";
 
 }  // namespace
+
+std::string parameter_default(std::string_view name) {
+    const Row* row = find_row(key_parts(name));
+    if (!row || row->ignored()) return {};
+    Settings defaults;
+    const Json value = value_of(*row, defaults);
+    if (value.is_string()) return value.get<std::string>();
+    if (!value.is_boolean() && !value.is_number()) return {};
+    const std::string number = value.dump();
+    for (const std::string_view spelling : split(row->values.words))
+        if (spelling.ends_with("=" + number)) return std::string(spelling.substr(0, spelling.find('=')));
+    return value == kRandomSeed ? "-1" : number;
+}
 
 std::string parameters_page() {
     Settings defaults;
@@ -83,7 +111,7 @@ std::string parameters_page() {
             "\n## {}\n\n| parameter | names | value | default | set in | meaning |\n"
             "|---|---|---|---|---|---|\n{}",
             section, lines[section]);
-    return page + "\n## Known and without effect\n\n| names | why |\n|---|---|\n" + ignored;
+    return page + std::string(kIgnored) + ignored;
 }
 
 }  // namespace headrace::llm

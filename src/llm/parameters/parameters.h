@@ -36,6 +36,9 @@ Parameters request_parameters(const Settings& settings);
 /// Values that cannot be are changed and noted; a token of a grammar trigger that does not exist is an error.
 Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes);
 
+/// The default of the parameter of that name as text; empty where it is no number, word or truth value.
+std::string parameter_default(std::string_view name);
+
 /// docs/parameters.md: every row of the table by section.
 std::string parameters_page();
 

@@ -52,7 +52,7 @@ void note_context_size(const Engine& engine, const ContextSettings& context, Not
                  "max_sequences",
                  engine.context_tokens(), context.n_ctx));
     const int trained = llama_model_n_ctx_train(engine.model().get());
-    if (context.n_ctx < 0 && engine.context_tokens() < trained)
+    if (context.n_ctx == kTrainedContext && engine.context_tokens() < trained)
         note(notes, "n_ctx",
              fmt::format(
                  "the context holds {} tokens of the {} that the model was trained with: this machine's "
@@ -74,6 +74,11 @@ void note_placement(const Runner& runner, const Settings& settings, Notes& notes
     note_threads(runner.model(), settings.context, notes);
     if (!runner.engine) return;
     note_context_size(*runner.engine, settings.context, notes);
+    if (!settings.context.draft_model.empty() && !settings.request.speculation.enabled)
+        note(notes, "draft_model",
+             "'draft_model' drafts only for requests with 'speculative' true; the load may set that for all "
+             "of "
+             "them");
     for (const auto& [parameter, value] : {std::pair{"pooling", &settings.context.pooling},
                                            std::pair{"attention", &settings.context.attention}})
         if (!value->empty())
@@ -88,12 +93,10 @@ Status adjust_to(const Engine& engine, Settings& settings, Notes& notes) {
     Notes expected, changes;
     HR_TRY(adjust(usual, n_ctx, n_vocab, expected));
     HR_TRY(adjust(settings, n_ctx, n_vocab, changes));
-    for (Note& change : changes) {
-        HR_LOG(info, {}, "{}: {}", change.parameter, change.message);
+    for (Note& change : changes)
         if (std::none_of(expected.begin(), expected.end(),
                          [&](const Note& other) { return other.message == change.message; }))
-            notes.push_back(std::move(change));
-    }
+            note(notes, change.parameter, std::move(change.message));
     return success();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/machine_memory.h"
 #include "llm/model/context_memory.h"
+#include "llm/parameters/parameters.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -37,7 +38,7 @@ TEST(ContextParams, TakeEveryExtremeThatTheTableAllows) {
 
 TEST(ContextParams, OfAllThatTheModelWasTrainedWithTakeNoMoreThanMemoryHas) {
     Settings settings = tiny_settings();
-    settings.context.n_ctx = -1;
+    settings.context.n_ctx = kTrainedContext;
     const auto engine = tiny_engine(settings);
     EXPECT_EQ(engine->context_tokens(), llama_model_n_ctx_train(engine->model().get()));
     const auto made = context_params(engine->model(), settings.context);
@@ -51,6 +52,20 @@ TEST(ContextParams, OfAllThatTheModelWasTrainedWithTakeNoMoreThanMemoryHas) {
     EXPECT_EQ(most % 256, 0u);
     params.n_ctx = most;
     EXPECT_LT(context_bytes(engine->model(), params), available_memory());
+}
+
+TEST(ContextParams, HaveAllThatTheModelWasTrainedWithOnlyWhereSomebodyAsksForIt) {
+    const auto tokens = [](const char* parameters, std::uint32_t trained) {
+        Notes notes;
+        const auto settings = with_parameters({}, parameters, Level::model, notes);
+        return sized_context_params(settings.value().context, trained, true).value().n_ctx;
+    };
+    EXPECT_EQ(tokens("{}", 32768), 8192u);
+    EXPECT_EQ(tokens("{}", 2048), 2048u);
+    EXPECT_EQ(tokens(R"({"n_ctx": "auto"})", 32768), 8192u);
+    EXPECT_EQ(tokens(R"({"n_ctx": 0})", 32768), 32768u);
+    EXPECT_EQ(tokens(R"({"n_ctx": "model"})", 32768), 32768u);
+    EXPECT_EQ(tokens(R"({"n_ctx": 512})", 32768), 512u);
 }
 
 TEST(ContextParams, GiveARequestItsPartWhereTheContextIsDivided) {

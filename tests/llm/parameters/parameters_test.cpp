@@ -157,13 +157,23 @@ TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
 TEST(Parameters, OfAnOuterLevelAreIgnoredWithANote) {
     const Read read(R"({"n_ctx": 9, "max_history": 7, "log_file": "/etc/passwd", "temp": 1})",
                     Level::request);
-    EXPECT_EQ(read.settings.context.n_ctx, 0);
+    EXPECT_EQ(read.settings.context.n_ctx, kUsualContext);
     EXPECT_TRUE(read.settings.log.file.empty());
     EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, 1);
     EXPECT_THAT(messages(read.notes),
                 ElementsAre("'n_ctx' belongs into the model's configuration and is ignored here",
                             "'max_history' belongs into the session's configuration and is ignored here",
                             "'log_file' belongs into the service's configuration and is ignored here"));
+}
+
+TEST(Parameters, HaveDefaultsThatAHelpTextShows) {
+    EXPECT_EQ(parameter_default("batch_size"), "2048");
+    EXPECT_EQ(parameter_default("type_k"), "f16");
+    EXPECT_EQ(parameter_default("swa_full"), "true");
+    EXPECT_EQ(parameter_default("n_gpu_layers"), "auto");
+    EXPECT_EQ(parameter_default("seed"), "-1");
+    for (const char* none : {"samplers", "lora", "prompt", "no_such_parameter"})
+        EXPECT_EQ(parameter_default(none), "") << none;
 }
 
 TEST(Parameters, SuggestTheNearestName) {

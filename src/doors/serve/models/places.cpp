@@ -25,6 +25,8 @@ std::unique_ptr<Places::Holder> Places::enter(const std::optional<std::string>& 
     ++waiting_;
     std::unique_ptr<Holder> holder(new Holder(*this, client));
     holder->task_ = next_task_++;
+    // One beyond the last counts round, as llama-server has it.
+    if (wanted_slot > 0) wanted_slot %= static_cast<int>(states_.size());
     take_slot(*holder, wanted_slot);
     return holder;
 }

@@ -59,7 +59,7 @@ Status set_switch(ServeOptions& options, const std::string& text) {
 }
 
 /// The parameter n_ctx of a context that is as large as the model's training, as far as memory goes.
-constexpr std::int64_t kWholeContext = -1;
+constexpr std::int64_t kWholeContext = 0;
 /// n_ctx_per_request of a request that has as much of the context as every other.
 constexpr std::int64_t kPartOfContext = -1;
 

@@ -34,7 +34,7 @@ struct Flag {
 };
 
 std::span<const Flag> flags();
-/// Whether it names a model or says how that computes and answers; the others are a server's.
+/// Whether it names a model, or says how that computes, answers and logs; the others are a server's.
 bool is_model_flag(const Flag& flag);
 
 /// The words of a list by spaces, as a flag's names are.

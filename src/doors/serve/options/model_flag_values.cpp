@@ -60,7 +60,7 @@ Status set_thread_count(ServeOptions& options, const std::string& text, const ch
 Status set_context(ServeOptions& options, const std::string& text) {
     std::int64_t tokens = 0;
     HR_TRY(read_number<std::int64_t>(text, 0, 1 << 30, tokens));
-    options.parameters.set("n_ctx", tokens > 0 ? tokens : kWholeContext);
+    options.parameters.set("n_ctx", tokens);
     return success();
 }
 

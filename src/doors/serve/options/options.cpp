@@ -14,7 +14,6 @@
 #include <sstream>
 #include <utility>
 
-#include "base/edit_distance.h"
 #include "doors/serve/options/flag_values.h"
 #include "doors/serve/options/flags.h"
 
@@ -54,20 +53,9 @@ std::optional<Found> find_flag(std::string_view name) {
 }
 
 Error unknown(std::string_view name, std::string_view where) {
-    std::string_view best;
-    std::size_t nearest = 4;  // one more than the most
-    // Short ones are all alike, and stand for quite different things.
-    for (const Flag& flag : name.starts_with("--") ? flags() : std::span<const Flag>())
-        for (const std::string_view list : {flag.names, flag.negative})
-            for (const std::string_view other : words(list)) {
-                const std::size_t distance =
-                    edit_distance(name, other, std::min(nearest, name.size() / 3 + 1));
-                if (distance >= nearest || distance > name.size() / 3) continue;
-                nearest = distance;
-                best = other;
-            }
+    const std::string near = near_name(name, flag_names(false));
     return invalid("{}'{:.80}' is no option of `headrace serve`{}; --help lists them", where, name,
-                   best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best));
+                   near.empty() ? std::string() : fmt::format("; did you mean '{}'?", near));
 }
 
 /// What the flags that were read so far leave to those of lesser rank.
@@ -388,12 +376,18 @@ Result<ServeOptions> take_model_options(std::span<const std::string> arguments,
         }
         HR_TRY(reader.take(*found->flag, name, value, ""));
     }
+    if (options.verbose) options.parameters.set("log_level", "debug");
+    if (options.is_quiet && !options.parameters.find("log_level"))
+        options.parameters.set("log_level", "error");
+    if (options.logs_json) options.parameters.set("log_format", "json");
     finish_model(options);
     return options;
 }
 
 void add_program_defaults(ServeOptions& options) {
+    constexpr std::int64_t kCacheMib = 8192;
     Parameters& parameters = options.parameters;
+    if (!parameters.find("cache_ram")) parameters.set("cache_ram", kCacheMib);
     if (!parameters.find("n_ctx")) {
         parameters.set("n_ctx", kWholeContext);
         if (options.request_tokens == 0 && is_divided(options))

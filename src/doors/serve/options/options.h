@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -69,6 +70,11 @@ Result<ServeOptions> take_model_options(std::span<const std::string> arguments,
                                         const std::function<bool(const std::string&)>& keeps,
                                         std::vector<std::string>& rest);
 
+/// The names of the program's flags, or of those alone.
+std::vector<std::string_view> flag_names(bool of_models);
+/// The name that an unknown long one is spelled like; empty if none is.
+std::string near_name(std::string_view name, std::span<const std::string_view> names);
+
 /// What llama-server sets where no option does. A program that has the model already gives its own
 /// parameters.
 void add_program_defaults(ServeOptions& options);
@@ -79,7 +85,7 @@ std::string log_file(const ServeOptions& options);
 /// Whether a file is there and no GGUF file.
 bool is_graph_file(const std::string& path);
 
-/// Of --help.
-std::string serve_help();
+/// Of --help. default_of: a parameter's default as text, empty where it has none.
+std::string serve_help(const std::function<std::string(std::string_view)>& default_of);
 
 }  // namespace headrace::serve

@@ -72,6 +72,27 @@ TEST(ServeOptions, DivideTheContextAsLlamaServerDoes) {
     EXPECT_EQ(number(read_well({"a.gguf", "--parallel", "3"}), "n_parallel"), 3);
 }
 
+TEST(ServeOptions, KeepAsManyPromptsInMemoryAsLlamaServer) {
+    EXPECT_EQ(number(as_program({"a.gguf"}), "cache_ram"), 8192);
+    EXPECT_EQ(number(as_program({"a.gguf", "--cache-ram", "5"}), "cache_ram"), 5);
+    EXPECT_EQ(read_well({"a.gguf"}).parameters.find("cache_ram"), nullptr);
+}
+
+TEST(ServeOptions, LogAsOtherCommandsAreTold) {
+    const auto level = [](std::vector<std::string> arguments) {
+        std::vector<std::string> rest;
+        const auto none_is_kept = [](const std::string&) { return false; };
+        const auto options = take_model_options(arguments, none_is_kept, rest).value();
+        EXPECT_TRUE(rest.empty());
+        const ParameterValue* value = options.parameters.find("log_level");
+        return value ? std::get<std::string>(*value) : "";
+    };
+    EXPECT_EQ(level({"-c", "512"}), "");
+    EXPECT_EQ(level({"--log-disable"}), "error");
+    EXPECT_EQ(level({"-v"}), "debug");
+    EXPECT_EQ(level({"-lv", "4"}), "info");
+}
+
 TEST(ServeOptions, SetTheEnginesParameters) {
     const ServeOptions options =
         read_well({"a.gguf", "-ngl", "all", "--temp", "0.5", "-fa", "on", "--no-jinja", "--lora-scaled",
