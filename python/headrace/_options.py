@@ -24,7 +24,7 @@ def check_names(given: Iterable[str], own: Iterable[str]) -> None:
         if name in _declared():
             continue
         near = difflib.get_close_matches(name, known, n=1)
-        remedy = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+        remedy = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(set(known)))}"
         raise TypeError(f"load: there is no option '{name}'; {remedy}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._core import Graph, OnnxModel, compile, load_graph, open_onnx
-from ._options import check_names, checked
+from ._options import OptionError, check_names, checked
 from .model import Model
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def load(
     not enough.
     """
     check_names(options, own=_OPTIONS)
+    if most_iterations is not None and most_iterations < 1:
+        raise OptionError(f"load: most_iterations is {most_iterations}; at least 1 is needed")
     hints = {
         "power_preference": power_preference,
         "accelerated": accelerated,

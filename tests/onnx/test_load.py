@@ -216,6 +216,7 @@ def test_hints_that_name_other_devices_change_nothing(path) -> None:
         ({"threads": -1}, "threads is -1"),
         ({"memory": "lo"}, "memory 'lo' is none of normal, low"),
         ({"disabled_passes": ["typo"]}, "no pass is called 'typo'"),
+        ({"most_iterations": 0}, "most_iterations is 0; at least 1 is needed"),
     ],
 )
 def test_bad_options_are_explained_whatever_the_model_is(path, options, message: str) -> None:

@@ -19,8 +19,12 @@ struct SecondMap {
 const et::NamedDataMap* second_map(const MergedMap& merged);
 template struct SecondMap<&MergedMap::second_>;
 
-/// By name: ExecuTorch's library has a type_info of its own.
+/// By name: ExecuTorch's library has a type_info of its own; built without RTTI it has none, and its place
+/// before the virtual functions is null.
 bool is_merged(const et::NamedDataMap& map) {
+    const void* const* virtual_functions = nullptr;
+    std::memcpy(&virtual_functions, static_cast<const void*>(&map), sizeof virtual_functions);
+    if (!virtual_functions[-1]) return false;
     return std::strcmp(typeid(map).name(), typeid(MergedMap).name()) == 0;
 }
 
