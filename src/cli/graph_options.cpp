@@ -145,13 +145,6 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.parse_complete_callback([&options] { check_usage(check_files(options)); });
 }
 
-bool is_onnx_file(std::string_view path) {
-    constexpr std::string_view kExtension = ".onnx";
-    if (path.size() < kExtension.size()) return false;
-    return std::ranges::equal(path.substr(path.size() - kExtension.size()), kExtension,
-                              [](unsigned char a, char b) { return std::tolower(a) == b; });
-}
-
 Result<Graph> read_graph_or_model(const GraphOptions& options) {
     return is_onnx_file(options.graph) ? read_model(options)
                                        : webnn::read_graph_file(options.graph, options.weights);

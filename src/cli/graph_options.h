@@ -8,6 +8,7 @@
 #include "doors/webnn/files/graph_files.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
+#include "ir/graph_file.h"
 
 namespace headrace::cli {
 
@@ -31,7 +32,5 @@ CLI::Validator at_least(int least);
 /// A graph file, or an ONNX model; one that cannot be read with open dimensions by the shapes that its inputs
 /// are given.
 Result<Graph> read_graph_or_model(const GraphOptions& options);
-/// Whether a file's name says that it is an ONNX model.
-bool is_onnx_file(std::string_view path);
 
 }  // namespace headrace::cli

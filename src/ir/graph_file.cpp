@@ -4,7 +4,6 @@
 #include <bit>
 #include <cctype>
 #include <cstring>
-#include <filesystem>
 #include <ostream>
 #include <string_view>
 
@@ -22,13 +21,6 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::string_view kMagic = "HDRGRAPH";
 constexpr std::uint32_t kFormatVersion = 1;
-
-/// Programs tell ONNX models by it.
-bool is_onnx_name(const std::string& path) {
-    std::string extension = std::filesystem::path(path).extension().string();
-    std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-    return extension == ".onnx";
-}
 
 struct Header {
     char magic[8];
@@ -94,8 +86,15 @@ bool is_graph_file(std::span<const std::byte> bytes) {
     return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+bool is_onnx_file(std::string_view path) {
+    constexpr std::string_view kExtension = ".onnx";
+    if (path.size() < kExtension.size()) return false;
+    return std::ranges::equal(path.substr(path.size() - kExtension.size()), kExtension,
+                              [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
 Status write_graph(const Graph& graph, const std::string& path) {
-    if (is_onnx_name(path))
+    if (is_onnx_file(path))
         return invalid(
             "'{}': a graph file is no ONNX model, and this would replace one; give it a name that ends in "
             ".hrg",

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -25,6 +26,9 @@ namespace headrace {
 
 /// Whether bytes begin as a graph file does.
 bool is_graph_file(std::span<const std::byte> bytes);
+
+/// Whether a file's name says that it is an ONNX model. No graph file may take such a name.
+bool is_onnx_file(std::string_view path);
 
 /// Writes the graph, which must pass verify(). The file appears under its name only when it is complete, so
 /// that a graph whose constants are mapped from `path` can be saved there. Errors: verify()'s; unsupported

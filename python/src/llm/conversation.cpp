@@ -39,24 +39,14 @@ void bind_conversation(nb::module_& m) {
                      "Messages and answers that a model remembers; LanguageModel.conversation makes them.\n\n"
                      "One request at a time: another waits for it, or, when that one is read piece by piece, "
                      "is refused with the code 'busy'.")
-        .def(
-            "say",
-            [](Talk& self, nb::handle message, nb::handle parameters, const nb::kwargs& others) {
-                refuse_arguments("say(message, ", others);
-                return self.say(message, parameters);
-            },
-            nb::arg("message"), nb::arg("parameters").none() = nb::none(), nb::arg("others"),
-            nb::sig("def say(self, message: str, parameters: " HEADRACE_PARAMETERS ") -> Reply"),
-            "The answer to a user's message. Errors: LanguageModelError.")
-        .def(
-            "stream",
-            [](Talk& self, nb::handle message, nb::handle parameters, const nb::kwargs& others) {
-                refuse_arguments("stream(message, ", others);
-                return self.stream(message, parameters);
-            },
-            nb::arg("message"), nb::arg("parameters").none() = nb::none(), nb::arg("others"),
-            nb::sig("def stream(self, message: str, parameters: " HEADRACE_PARAMETERS ") -> Generation"),
-            "The same in pieces. Errors: LanguageModelError, also while iterating.")
+        .def("say", without_arguments<Talk>("say(message, ", &Talk::say), nb::arg("message"),
+             nb::arg("parameters").none() = nb::none(), nb::arg("others"),
+             nb::sig("def say(self, message: str, parameters: " HEADRACE_PARAMETERS ") -> Reply"),
+             "The answer to a user's message. Errors: LanguageModelError.")
+        .def("stream", without_arguments<Talk>("stream(message, ", &Talk::stream), nb::arg("message"),
+             nb::arg("parameters").none() = nb::none(), nb::arg("others"),
+             nb::sig("def stream(self, message: str, parameters: " HEADRACE_PARAMETERS ") -> Generation"),
+             "The same in pieces. Errors: LanguageModelError, also while iterating.")
         .def_prop_ro("messages", &Talk::messages, "What was said so far, as a list of Message.")
         .def("cancel", &Talk::cancel,
              "Ends the requests that run in it or wait for it, from any thread, with the code 'cancelled'.");

@@ -117,27 +117,22 @@ void bind_requests(nb::class_<Model>& cls) {
     const auto parameters = nb::arg("parameters").none() = nb::none();
     cls.def(
            "generate",
-           [](const Model& self, nb::handle prompt, nb::handle values, const nb::kwargs& others) {
-               refuse_arguments("generate(prompt, ", others);
-               return stream(self, prompt, values).read_to_end();
-           },
+           without_arguments<const Model>("generate(prompt, ",
+                                          [](const Model& self, nb::handle prompt, nb::handle values) {
+                                              return stream(self, prompt, values).read_to_end();
+                                          }),
            nb::arg("prompt"), parameters, nb::arg("others"),
            nb::sig("def generate(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS ") -> Reply"),
            "The whole answer to a text, or to messages: Message objects, or mappings with 'role', 'content' "
            "and, where they apply, 'reasoning', 'tool_calls' and 'tool_call_id'.\n\n"
            "parameters: of this request, such as temperature, n_predict, stop, grammar (docs/parameters.md). "
            "Errors: LanguageModelError; TypeError and ValueError for what is no prompt or parameter.")
-        .def(
-            "stream",
-            [](const Model& self, nb::handle prompt, nb::handle values, const nb::kwargs& others) {
-                refuse_arguments("stream(prompt, ", others);
-                return stream(self, prompt, values);
-            },
-            nb::arg("prompt"), parameters, nb::arg("others"),
-            nb::sig("def stream(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
-                    ") -> Generation"),
-            "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
-            "engine come while iterating, too.")
+        .def("stream", without_arguments<const Model>("stream(prompt, ", &stream), nb::arg("prompt"),
+             parameters, nb::arg("others"),
+             nb::sig("def stream(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS
+                     ") -> Generation"),
+             "The answer in pieces: an iterator over texts. Arguments and errors as generate's; those of the "
+             "engine come while iterating, too.")
         .def("conversation", &conversation, nb::arg("name") = "", parameters,
              nb::sig("def conversation(self, name: str = '', parameters: " HEADRACE_PARAMETERS
                      ") -> Conversation"),

@@ -1,6 +1,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,14 @@ Parameters to_parameters(nb::handle mapping);
 /// TypeError where parameters are given as arguments, such as n_ctx=4096: they are one mapping. `call` is
 /// what stands before it, as in "generate(prompt, ".
 void refuse_arguments(const char* call, const nb::kwargs& given);
+/// A method for nanobind of a function of an object, a first argument and parameters, which refuses others.
+template <class Self, class F>
+auto without_arguments(const char* call, F function) {
+    return [call, function](Self& self, nb::handle first, nb::handle parameters, const nb::kwargs& others) {
+        refuse_arguments(call, others);
+        return std::invoke(function, self, first, parameters);
+    };
+}
 /// Those of `above` go over those of `base`, in sections, too.
 void merge(Parameters& base, const Parameters& above);
 
