@@ -10,10 +10,10 @@
 namespace headrace::onnx {
 namespace {
 
-using Numbers = std::map<std::string, std::int64_t>;
+using NamedExtents = std::map<std::string, std::int64_t>;
 
 /// Each open extent with numbers for its names; none where that is no extent.
-std::optional<TensorType> with_numbers(const TensorType& type, const Numbers& numbers) {
+std::optional<TensorType> with_numbers(const TensorType& type, const NamedExtents& numbers) {
     TensorType closed = type;
     for (Dim& dim : closed.shape) {
         const auto extent = dim.number([&](const std::string& name) -> std::optional<Expression> {
@@ -26,7 +26,7 @@ std::optional<TensorType> with_numbers(const TensorType& type, const Numbers& nu
 }
 
 bool fits(const OpDef& op, const AttrBox& attrs, std::span<const TensorType* const> operands,
-          const Numbers& numbers) {
+          const NamedExtents& numbers) {
     std::vector<TensorType> closed(operands.size());
     std::vector<const TensorType*> given(operands.size());
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -40,9 +40,9 @@ bool fits(const OpDef& op, const AttrBox& attrs, std::span<const TensorType* con
 }
 
 /// The names of open extents, each with the first number to try; adds the known extents to `known`.
-Numbers open_names(std::span<const TensorType* const> operands, std::int64_t first,
-                   std::set<std::int64_t>& known) {
-    Numbers names;
+NamedExtents open_names(std::span<const TensorType* const> operands, std::int64_t first,
+                        std::set<std::int64_t>& known) {
+    NamedExtents names;
     for (const TensorType* type : operands) {
         if (!type) continue;
         for (const Dim& dim : type->shape) {
@@ -62,7 +62,7 @@ bool may_fit(const OpDef& op, const AttrBox& attrs, std::span<const TensorType* 
     constexpr double kMostTrials = 4096;
     if (operands.size() < 2) return true;
     std::set<std::int64_t> candidates{1, 2, 3, 4};
-    Numbers numbers = open_names(operands, 1, candidates);
+    NamedExtents numbers = open_names(operands, 1, candidates);
     if (std::pow(candidates.size(), numbers.size()) > kMostTrials) return true;
     std::map<std::string, std::set<std::int64_t>::const_iterator> places;
     for (const auto& [name, number] : numbers) places[name] = candidates.begin();
