@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from headrace._arrays import as_array
 from headrace._core import MLGraphBuilder, MLOperand, MLTensor, Signature, signatures
 
-from . import _shorthands
+from . import _descriptors, _shorthands
 
 _SCALAR_TYPES = (int, float, bool, np.generic)
 
@@ -74,14 +74,38 @@ def _camel_case(name: str) -> str:
     return head + "".join(part.capitalize() for part in tail)
 
 
-def constant(
-    self: MLGraphBuilder, value: Any, shape: list[int] | None = None, data_type: str | None = None
-) -> MLOperand:
+def input(self: MLGraphBuilder, name: str, shape: Any, data_type: str | None = None) -> MLOperand:
+    """An input: input("x", [2, 3], "float32").
+
+    shape: extents, of which open ones are {"name": "seq", "maxSize": 512}; or the specification's descriptor,
+    a dict with "dataType" and "shape".
+    """
+    if isinstance(shape, Mapping):
+        if data_type is not None:
+            raise TypeError("input: the descriptor brings its own data type")
+        shape, data_type = _descriptors.operand("input", shape)
+    elif data_type is None:
+        raise TypeError("input: data_type is missing")
+    return self._input(name, shape, data_type)
+
+
+def constant(self: MLGraphBuilder, value: Any, shape: Any = None, data_type: str | None = None) -> MLOperand:
     """A constant from an array, nested lists, a number or a tensor of create_constant_tensor.
 
     shape: defaults to the value's; its elements must number the same. data_type: defaults to the array's,
     float32 for Python numbers. A read-only array is used where it is; a writable one is copied.
+    The specification's two forms are taken as well: constant({"dataType": "float32", "shape": [2]}, data) and
+    constant("float32", 1.0).
     """
+    if isinstance(value, Mapping):
+        if shape is None or data_type is not None:
+            raise TypeError("constant: after a descriptor comes the data, and nothing else")
+        extents, data_type = _descriptors.operand("constant", value)
+        value, shape = _descriptors.elements("constant", shape, extents, data_type), None
+    elif _descriptors.is_data_type(value):
+        if shape is None or data_type is not None:
+            raise TypeError(f"constant: after the data type {value} comes a number, and nothing else")
+        value, shape, data_type = shape, None, value
     if isinstance(value, MLTensor):
         if shape is not None or data_type is not None:
             raise ValueError("constant: a tensor brings its own shape and data type")
@@ -101,5 +125,7 @@ def install(builder: type[MLGraphBuilder]) -> None:
         method = _method(signature)
         setattr(builder, signature.name, method)
         setattr(builder, signature.idl, method)
+    builder._input = builder.input
+    builder.input = input
     builder.constant = constant
     _shorthands.install(builder)

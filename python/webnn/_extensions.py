@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace._core import MLContext, MLGraph, MLTensor
 from headrace._core import devices as _devices
+
+from . import _descriptors
 
 
 def backend_info(self: MLContext) -> dict[str, Any]:
@@ -24,24 +27,6 @@ def backend_info(self: MLContext) -> dict[str, Any]:
             "trtx_runtime": False,
         },
     }
-
-
-_TENSOR_OPTIONS = {
-    "shape": "shape",
-    "dataType": "data_type",
-    "readable": "readable",
-    "writable": "writable",
-    "exportableToGPU": "exportable_to_gpu",
-}
-
-
-def _by_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A descriptor's members by the parameters of create_tensor."""
-    known = _TENSOR_OPTIONS | {name: name for name in _TENSOR_OPTIONS.values()}
-    for name in given:
-        if name not in known:
-            raise TypeError(f"create_tensor: unknown option '{name}'; it takes {', '.join(_TENSOR_OPTIONS)}")
-    return {known[name]: value for name, value in given.items()}
 
 
 def create_tensor(
@@ -65,8 +50,9 @@ def create_tensor(
         "writable": writable,
         "exportable_to_gpu": exportable_to_gpu,
     }
-    given |= _by_our_names(shape) if isinstance(shape, Mapping) else {"shape": shape}
-    given |= _by_our_names(options)
+    named = functools.partial(_descriptors.by_our_names, "create_tensor", members=_descriptors.TENSOR)
+    given |= named(shape) if isinstance(shape, Mapping) else {"shape": shape}
+    given |= named(options)
     missing = [name for name in ("shape", "data_type") if given.get(name) is None]
     if missing:
         raise TypeError(f"create_tensor: {missing[0]} is missing")
@@ -77,6 +63,22 @@ def create_tensor(
     if not isinstance(extents, Iterable) or not all(hasattr(d, "__index__") for d in extents):
         raise TypeError(f"create_tensor: shape is {extents!r}; it must be a list of integers")
     return self._create_tensor(**given)
+
+
+def create_constant_tensor(self: MLContext, data: Any, data_type: Any = None) -> MLTensor:
+    """A tensor for MLGraphBuilder.constant, with a copy of the array; nobody can read or write it.
+
+    data: an array, nested lists or a number, and data_type its type if another is wanted; or, as in the
+    specification, a descriptor (a dict with "dataType" and "shape") and then the data.
+    """
+    if not isinstance(data, Mapping):
+        return self._create_constant_tensor(data, data_type)
+    call = "create_constant_tensor"
+    if data_type is None:
+        raise TypeError(f"{call}: data is missing after the descriptor")
+    shape, dtype = _descriptors.operand(call, data)
+    array = _descriptors.elements(call, data_type, shape, dtype)
+    return self._create_constant_tensor(array, dtype)
 
 
 def create_host_tensor(self: MLContext, shape: list[int], data_type: str) -> MLTensor:
@@ -103,6 +105,8 @@ def install() -> None:
     """Adds the methods above."""
     MLContext.backend_info = backend_info
     MLContext.create_tensor = create_tensor
+    MLContext._create_constant_tensor = MLContext.create_constant_tensor
+    MLContext.create_constant_tensor = create_constant_tensor
     MLContext.create_host_tensor = create_host_tensor
     MLContext.dispatch_with_host_tensors = MLContext.dispatch
     MLContext.dispatch_with_device_tensors = MLContext.dispatch

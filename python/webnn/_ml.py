@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from headrace._core import DeviceInfo, MLContext
 from headrace._core import devices as _devices
+
+from ._descriptors import by_our_names
+
+_OPTIONS = {  # of the specification, and deviceType, which it had
+    "powerPreference": "power_preference",
+    "accelerated": "accelerated",
+    "deviceType": "device_type",
+}
 
 
 def devices() -> list[DeviceInfo]:
@@ -16,7 +27,7 @@ class ML:
 
     def create_context(
         self,
-        power_preference: str = "default",
+        power_preference: str | Mapping[str, Any] = "default",
         accelerated: bool = True,
         device_type: str = "auto",
         *,
@@ -25,6 +36,7 @@ class ML:
         threads: int = 0,
         weights: str = "",
         packed_cache: str = "",
+        **options: Any,
     ) -> MLContext:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
 
@@ -37,7 +49,16 @@ class ML:
         float32.
         `packed_cache` is where weights packed for the CPU are kept, so that later starts map them: "on"
         (~/.cache/headrace/packed), a folder or "off"; by default what HEADRACE_PACKED_CACHE says, else off.
+        The specification's options are taken as it has them, too: create_context({"powerPreference":
+        "low-power"}) or powerPreference="low-power"; likewise deviceType.
         """
+        if isinstance(power_preference, Mapping):
+            options = {**power_preference, **options}
+            power_preference = "default"
+        given = by_our_names("create_context", options, _OPTIONS)
+        power_preference = given.get("power_preference", power_preference)
+        accelerated = given.get("accelerated", accelerated)
+        device_type = given.get("device_type", device_type)
         return MLContext(
             power_preference,
             accelerated,

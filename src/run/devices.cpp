@@ -53,9 +53,6 @@ constexpr std::size_t kMostHosts = 15;  // ggml's scheduler takes 16 backends, a
 
 /// One host, or those of a list, nearest first.
 Result<Device> find_remote(std::string_view names, std::chrono::milliseconds host_timeout) {
-    if (host_timeout < kLeastTimeout || host_timeout > kMostTimeout)
-        return invalid("host_timeout_ms is {}; it must be {} to {}", host_timeout.count(),
-                       kLeastTimeout.count(), kMostTimeout.count());
     std::vector<Device> found;
     for (const std::string& listed : remote::split_names(names)) {
         HR_ASSIGN(std::shared_ptr<remote::Host> host, remote::Host::open(listed, {.silence = host_timeout}));
@@ -120,6 +117,9 @@ std::vector<DeviceInfo> list_devices() {
 bool has_gpu() { return find_gpu() != nullptr; }
 
 Result<Device> find_device(const std::string& name, std::chrono::milliseconds host_timeout) {
+    if (host_timeout < kLeastTimeout || host_timeout > kMostTimeout)
+        return invalid("host_timeout_ms is {}; it must be {} to {}", host_timeout.count(),
+                       kLeastTimeout.count(), kMostTimeout.count());
     load_backends();
     if (remote::is_remote(name)) return find_remote(name, host_timeout);
     if (name == "auto")
