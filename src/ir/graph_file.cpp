@@ -64,7 +64,10 @@ Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<con
     if (bytes.size() < sizeof(header)) return invalid("{} bytes are too few for a graph file", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
     if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
-        return invalid("not a graph file: it does not start with {}", kMagic);
+        return invalid(
+            "not a graph file: it does not start with {}. ONNX models are read from names that end in .onnx, "
+            "language models (.gguf) by LanguageModel",
+            kMagic);
     if (header.version != kFormatVersion || header.zero != 0)
         return failure(Code::unsupported, "graph file version {}.{}; this build reads version {}.0",
                        header.version, header.zero, kFormatVersion);

@@ -97,6 +97,14 @@ const fits = (shape, declared) =>
     isOpen(declared[i]) ? extent <= (declared[i].maxSize ?? Infinity) : extent === declared[i],
   );
 
+/** ", where n is at most 4" */
+function limitsOf({ shape }) {
+  const limits = shape
+    .filter((extent) => isOpen(extent) && extent.maxSize < 0x7fffffff)
+    .map(({ name, maxSize }) => `${printable(name)} is at most ${maxSize}`);
+  return limits.length > 0 ? `, where ${limits.join(' and ')}` : '';
+}
+
 /** Of a graph with open extents: those of one name are one number, which decides the outputs' shapes. */
 function checkOpenShapes(run, read, written) {
   if (!run.isOpen) return;
@@ -146,7 +154,7 @@ function handlesOf(named, declared, kind) {
     const { dataType, shape } = tensor.descriptor;
     if (dataType !== descriptor.dataType || !fits(shape, descriptor.shape))
       throw new TypeError(
-        `${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}`,
+        `${what()} is ${describe(tensor.descriptor)}; the graph declares ${describe(descriptor)}${limitsOf(descriptor)}`,
       );
     return tensor.handle;
   });

@@ -39,7 +39,10 @@ Status starts_with_magic(const std::string& path) {
     if (!file.read(magic.data(), magic.size()))
         return invalid("{}: the file has {} bytes and cannot be a GGUF model", path, file.gcount());
     if (std::string_view(magic.data(), 4) != "GGUF")
-        return invalid("{}: the file does not start with 'GGUF', so it is no model in that format", path);
+        return invalid(
+            "{}: the file does not start with 'GGUF', so it is no model in that format; load() reads ONNX models "
+            "and graph files",
+            path);
     return success();
 }
 
