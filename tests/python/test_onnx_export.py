@@ -92,7 +92,10 @@ def test_every_operator_has_cases_and_a_function() -> None:
     names = {signature.name for signature in signatures()}
     assert {case.op for case in cases.CASES} == names
     recognized = {name.split(",")[0] for name in COMPOSITIONS}
-    assert set(_onnx_export.LOWERINGS) == names | {"fused_conv2d", "fused_matmul"} | recognized
+    assert (
+        set(_onnx_export.LOWERINGS)
+        == names | {"fused_conv2d", "fused_matmul", "checked_indices"} | recognized
+    )
     assert min(Counter(case.op for case in cases.CASES).values()) >= 2
 
 
@@ -327,6 +330,33 @@ def test_what_low_power_contexts_recognize_is_exported(name: str, tmp_path) -> N
     feeds = {key: rng.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}
     model = _exported(graph, context, tmp_path)
     _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=False)
+
+
+def test_checked_indices_are_exported_as_they_are(tmp_path) -> None:
+    writer = GraphWriter()
+    table = writer.input("table", "f32", [10, 4])
+    indices = writer.op("checked_indices", [writer.input("x", "i64", [3])], {"extents": [10]})[0]
+    writer.output("y", writer.op("gather", [table, indices])[0])
+    headrace.save_graph(writer.finish(), tmp_path / "graph.hrg")
+    context = webnn.ML().create_context()
+    graph = context.load_graph(str(tmp_path / "graph.hrg"))
+    model = _exported(graph, context, tmp_path)
+    feeds = {"table": np.arange(40, dtype=np.float32).reshape(10, 4), "x": np.array([0, 9, -1])}
+    _assert_same(context.compute(graph, feeds)["y"], _run(model, feeds)[0], exact=True)
+
+
+def test_an_extent_that_no_tensor_has_is_named(tmp_path) -> None:
+    writer, n = GraphWriter(), Extent.symbol("n", 1, 9)
+    x = writer.input("x", "f32", [n, 4])
+    writer.output(
+        "y", writer.op("expand", [writer.input("s", "f32", [1, 1, 1])], {"new_shape": [n * 2, 3, 4]})[0]
+    )
+    writer.output("z", x)
+    headrace.save_graph(writer.finish(), tmp_path / "graph.hrg")
+    context = webnn.ML().create_context()
+    graph = context.load_graph(str(tmp_path / "graph.hrg"))
+    with pytest.raises(ValueError, match=r"the extent .*n.* is that of no tensor"):
+        context.convert_to_onnx(graph, str(tmp_path / "model.onnx"))
 
 
 # Attributes that a graph file may hold: shapes of the operands, dynamic extents by name.

@@ -127,7 +127,8 @@ class _Pool:
         return {
             "kernel_shape": self.window,
             "strides": self.strides,
-            "dilations": self.dilations,
+            # Left out where it says nothing: ONNX Runtime's own pool of bytes does not know it.
+            "dilations": None if self.dilations == [1, 1] else self.dilations,
             "pads": self.begin + self.end,
             "ceil_mode": self.ceil,
         }
