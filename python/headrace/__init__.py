@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import (
@@ -70,4 +71,6 @@ def __getattr__(name: str) -> Any:
         from .language_model import LanguageModel
 
         return LanguageModel
+    if name in ("onnx", "onnxruntime", "ray"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'headrace' has no attribute {name!r}")

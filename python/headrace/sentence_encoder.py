@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,21 @@ from ._core import TextEncoder
 _NAMES = ("model.onnx", "model.hrg", "model_optimized.onnx", "model_quantized.onnx")
 _AT_ONCE = 4096  # texts that are handed over together: their vectors are made in batches of near lengths
 _PROMPTS_OF_DOCUMENTS = ("document", "passage", "corpus")
+_POOLINGS = {
+    "lasttoken": "last",
+    "mean_sqrt_len_tokens": "mean_sqrt_length",
+}  # as the folders' files have them
+
+# What the two libraries' constructors take for downloads, devices and Python's own models: it says nothing of
+# a folder on the CPU.
+_OF_SENTENCE_TRANSFORMERS = (
+    *("cache_folder", "config_kwargs", "local_files_only", "model_card_data", "modules", "revision", "token"),
+    *("tokenizer_kwargs", "trust_remote_code", "use_auth_token"),
+)
+_OF_FASTEMBED = (
+    *("cuda", "device_ids", "enable_cpu_mem_arena", "extra_session_options", "lazy_load"),
+    *("local_files_only", "providers"),
+)
 
 
 class SentenceEncoder:
@@ -43,15 +60,23 @@ class SentenceEncoder:
         normalizes: bool | None = None,
         max_seq_length: int | None = None,
         threads: int = 0,
+        similarity_fn_name: str | None = None,
+        **options: Any,
     ) -> None:
         """device: None or "cpu", where it runs. model_kwargs: {"file_name": "onnx/model_quint8_avx2.onnx"}
         chooses a file. backend: whatever it is, Headrace runs the model. pooling (mean, cls, last, max,
-        mean_sqrt_length, pooled), normalizes and max_seq_length: what the folder says where they are None;
-        without modules.json the mean as it is, as sentence-transformers does.
+        mean_sqrt_length, pooled, or as 1_Pooling/config.json has them), normalizes and max_seq_length: what
+        the folder says where they are None; without modules.json the mean as it is, as sentence-transformers
+        does. options: others of sentence-transformers (cache_folder, trust_remote_code, ...), which say
+        nothing here.
 
         Errors: FileNotFoundError for a folder without a model or without tokenizer.json; ValueError for what
-        cannot be read, and for a folder that says what is not known here (a Dense module).
+        cannot be read, and for a folder that says what is not known here (a Dense module); TypeError for an
+        option that there is not.
         """
+        _check_options("SentenceEncoder", options, _OF_SENTENCE_TRANSFORMERS, self.__init__)
+        if changing := [name for name in ("tokenizer_kwargs", "config_kwargs") if options.get(name)]:
+            raise ValueError(f"{changing[0]} is {options[changing[0]]!r}: the folder's files say that here")
         if device not in (None, "cpu"):
             raise ValueError(
                 f"device is {device!r}; sentences are encoded on the CPU: None or 'cpu' is right"
@@ -60,7 +85,9 @@ class SentenceEncoder:
         file = _model_file(folder, (model_kwargs or {}).get("file_name"))
         if normalizes is None and not (folder / "modules.json").exists():
             normalizes = False
-        self._encoder = _load(file, pooling, normalizes, max_seq_length, threads)
+        self._made_of = (file, pooling, normalizes)
+        self._threads = threads
+        self._encoder = _load(*self._made_of, max_seq_length, threads)
         config = _read_json(folder / "config_sentence_transformers.json")
         given = config.get("prompts") if prompts is None else prompts
         self.prompts: dict[str, str] = {"query": "", "document": "", **(given or {})}
@@ -68,12 +95,22 @@ class SentenceEncoder:
         if self.default_prompt_name is not None:
             self._prompt(self.default_prompt_name)
         self.truncate_dim = truncate_dim
-        self.similarity_fn_name = config.get("similarity_fn_name") or "cosine"
+        self.similarity_fn_name = similarity_fn_name or config.get("similarity_fn_name") or "cosine"
 
     @property
     def max_seq_length(self) -> int:
         """Tokens of a sentence that are read, special ones included."""
         return self._encoder.most_tokens
+
+    @max_seq_length.setter
+    def max_seq_length(self, tokens: int) -> None:
+        """Reads the model again. Errors: TypeError, ValueError."""
+        if not isinstance(tokens, int) or tokens < 1:
+            raise ValueError(f"max_seq_length is {tokens!r}; it must be a number of at least 1")
+        self._encoder = _load(*self._made_of, tokens, self._threads)
+
+    def __repr__(self) -> str:
+        return f"SentenceEncoder({self._made_of[0]}: {_described(self._encoder)})"
 
     def get_embedding_dimension(self) -> int:
         return min(self.truncate_dim or self._encoder.width, self._encoder.width)
@@ -196,6 +233,7 @@ class TextEmbedding:
 
         Errors: SentenceEncoder's.
         """
+        _check_options("TextEmbedding", options, _OF_FASTEMBED, self.__init__)
         folder = _folder(specific_model_path or model_name)
         self.model_name = os.fspath(model_name)
         file = _model_file(folder, model_file)
@@ -206,6 +244,9 @@ class TextEmbedding:
                 f"{folder} does not say how the vectors of tokens become one (1_Pooling/config.json): give"
                 " pooling='cls', as fastembed does for BGE, or 'mean', as for MiniLM"
             )
+
+    def __repr__(self) -> str:
+        return f"TextEmbedding({self.model_name}: {_described(self._encoder)})"
 
     @property
     def embedding_size(self) -> int:
@@ -233,8 +274,31 @@ class TextEmbedding:
         return self.embed(texts)
 
 
+def _check_options(name: str, given: Iterable[str], known: Sequence[str], own: Any) -> None:
+    """Errors: TypeError for a name that neither `known` has nor the signature of `own`."""
+    for option in given:
+        if option in known:
+            continue
+        all_names = [
+            *(parameter for parameter in signature(own).parameters if parameter != "options"),
+            *known,
+        ]
+        near = get_close_matches(option, all_names, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(all_names)}"
+        raise TypeError(f"{name}: there is no option {option!r}; {remedy}")
+
+
+def _described(encoder: TextEncoder) -> str:
+    return f"{encoder.width} wide, pooling {encoder.pooling}, at most {encoder.most_tokens} tokens"
+
+
 def _folder(path: str | os.PathLike[str]) -> Path:
     folder = Path(path)
+    if folder.is_file():
+        raise FileNotFoundError(
+            f"{folder} is a file; give its folder, {folder.parent}, and the file's name as"
+            f" model_kwargs={{'file_name': {folder.name!r}}} (SentenceEncoder) or model_file (TextEmbedding)"
+        )
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}: models are read from local folders; download it first, for example"
@@ -268,6 +332,7 @@ def _load(
             f"there is no tokenizer.json in {' or '.join(map(str, places))}; transformers writes one with"
             " AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
         )
+    pooling = None if pooling is None else _POOLINGS.get(pooling, pooling)
     return TextEncoder.load(
         str(file), pooling=pooling, normalizes=normalizes, most_tokens=most_tokens or 0, threads=threads
     )

@@ -215,6 +215,40 @@ def test_arguments_that_are_wrong_are_named(tmp_path: Path) -> None:
         SentenceEncoder(tmp_path, pooling="median")
 
 
+def test_options_of_the_two_libraries_are_taken_and_others_named(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
+    encoder = SentenceEncoder(folder, trust_remote_code=True, cache_folder="x", similarity_fn_name="dot")
+    assert encoder.similarity_fn_name == "dot"
+    TextEmbedding(folder, pooling="mean", providers=["CPUExecutionProvider"], lazy_load=True)
+    with pytest.raises(TypeError, match="no option 'normalisation'; did you mean 'normalization'"):
+        TextEmbedding(folder, pooling="mean", normalisation=False)
+    with pytest.raises(TypeError, match="SentenceEncoder: there is no option 'foo'; there are"):
+        SentenceEncoder(folder, foo=3)
+    with pytest.raises(ValueError, match="tokenizer_kwargs is .* the folder's files say that"):
+        SentenceEncoder(folder, tokenizer_kwargs={"padding_side": "left"})
+    (file,) = folder.glob("**/*.onnx")
+    with pytest.raises(FileNotFoundError, match="is a file; give its folder"):
+        SentenceEncoder(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"), [("lasttoken", "last"), ("mean_sqrt_len_tokens", "mean_sqrt_length")]
+)
+def test_pooling_has_the_names_of_the_folders_files(tmp_path: Path, name: str, pooling: str) -> None:
+    folder = write_folder(tmp_path)
+    given, same = (SentenceEncoder(folder, pooling=way).encode(TEXTS) for way in (name, pooling))
+    np.testing.assert_array_equal(given, same)
+
+
+def test_fewer_tokens_are_read_once_max_seq_length_is_set(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    encoder.max_seq_length = 8
+    assert encoder.max_seq_length == 8 and "at most 8 tokens" in repr(encoder)
+    np.testing.assert_allclose(encoder.encode(TEXTS), reference("mean", TEXTS, 8), atol=1e-5)
+    with pytest.raises(ValueError, match="max_seq_length is 0"):
+        encoder.max_seq_length = 0
+
+
 def test_embed_gives_vectors_one_by_one_as_they_are_needed(tmp_path: Path) -> None:
     embedding = TextEmbedding(write_folder(tmp_path, {"pooling_mode": "cls"}), threads=1)
     taken = 0

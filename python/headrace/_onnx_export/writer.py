@@ -138,8 +138,8 @@ class Writer:
             return self.ints([dim])
         if dim[0] not in self._root._extents:
             raise ValueError(
-                f"convert_to_onnx: the extent {dim[0]} is that of no tensor, and ONNX reads it from one; give "
-                "the graph numbers in place of its open dimensions"
+                f"convert_to_onnx: the extent {dim[0]} is that of no tensor, and ONNX reads it from one; "
+                "give the graph numbers in place of its open dimensions"
             )
         tensor, axis = self._root._extents[dim[0]]
         return self.node("Shape", [tensor], start=axis, end=axis + 1)

@@ -6,6 +6,8 @@ docs/onnxruntime.md says what is here and what is not.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .binding import IOBinding
 from .environment import (
     __version__,
@@ -25,7 +27,28 @@ from .providers import get_all_providers, get_available_providers, get_device
 from .session import InferenceSession, ModelMetadata, NodeArg
 from .values import OrtDevice, OrtMemoryInfo, OrtValue, copy_tensors
 
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 SessionIOBinding = IOBinding
+_ABSENT = frozenset(
+    (
+        *("AdapterFormat", "LoraAdapter", "ModelCompiler", "OrtCompileApiFlags", "OrtEpDevice"),
+        *("SparseTensor", "create_and_register_allocator", "create_and_register_allocator_v2"),
+        *("get_ep_devices", "register_execution_provider_library", "training"),
+        "unregister_execution_provider_library",
+    )
+)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _ABSENT:
+        raise AttributeError(
+            f"headrace.onnxruntime has no {name}: docs/onnxruntime.md says what is there. Run this part of "
+            "the program on ONNX Runtime, without headrace.onnxruntime"
+        )
+    raise AttributeError(f"module 'onnxruntime' (headrace.onnxruntime) has no attribute {name!r}")
+
 
 __all__ = [
     "ExecutionMode",

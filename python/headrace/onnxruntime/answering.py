@@ -57,7 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if importlib.util.find_spec(ours) is None:
             raise ModuleNotFoundError(
                 f"No module named {name!r}: Headrace answers for onnxruntime here, and has what runs models"
-                " (docs/onnxruntime.md)",
+                " (docs/onnxruntime.md). Run this part of the program without headrace.onnxruntime",
                 name=name,
             )
         return importlib.machinery.ModuleSpec(name, self, is_package=name in (_NAME, f"{_NAME}.capi"))
