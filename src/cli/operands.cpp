@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "cli/array_conversion.h"
 #include "ir/condition.h"
 #include "ir/graph.h"
 #include "ir/tensor_type.h"
@@ -218,11 +219,14 @@ Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& input
     std::mt19937 random(seed);
     std::vector<Array> arrays;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+        const Value& input = graph.value(graph.inputs[i]);
         if (const auto read = inputs.arrays.find(i); read != inputs.arrays.end()) {
-            arrays.push_back(std::move(read->second));
+            const std::string what = fmt::format("input '{}'", input.name);
+            HR_ASSIGN(Array given, with_dtype(std::move(read->second), input.type.dtype, what));
+            arrays.push_back(std::move(given));
             continue;
         }
-        HR_ASSIGN(Array array, generate(graph.value(graph.inputs[i]).type.dtype, inputs.shapes[i], random));
+        HR_ASSIGN(Array array, generate(input.type.dtype, inputs.shapes[i], random));
         arrays.push_back(std::move(array));
     }
     return arrays;

@@ -150,6 +150,30 @@ def test_packed_weights_are_kept_where_one_wants_them(tmp_path):
     )
 
 
+def test_arrays_of_files_become_the_inputs_dtype(graph, tmp_path):
+    x = np.array([[1, 2, 3]])
+    printed = {}
+    for dtype in ("float64", "float32", "float16", "int64", "uint8", "bool"):
+        np.save(tmp_path / f"{dtype}.npy", x.astype(dtype))
+        printed[dtype] = headrace("run", graph, "--input", f"x={tmp_path / dtype}.npy")
+    truth = printed.pop("bool")
+    assert len(set(printed.values())) == 1 and truth not in printed.values()
+
+
+def test_numbers_that_an_inputs_dtype_does_not_hold_are_named(tmp_path):
+    writer = GraphWriter()
+    writer.output("y", writer.op("neg", [writer.input("x", "i8", [2])])[0])
+    save_graph(writer.finish(), tmp_path / "graph.hrg")
+    for values, told in (
+        ([1.5, 0], "f64 and has 1.5"),
+        ([0, 300], "i64 and has 300"),
+        ([0, np.nan], "has nan"),
+    ):
+        np.save(tmp_path / "x.npy", np.array(values))
+        message = headrace("run", tmp_path / "graph.hrg", "--input", f"x={tmp_path / 'x.npy'}", fails=True)
+        assert "input 'x' is" in message and told in message and "i8 does not hold" in message
+
+
 def test_bench_alternates_with_onnx_runtime(graph, tmp_path):
     report = tmp_path / "bench.json"
     fast = ("--rounds", 2, "--seconds", 0.01)

@@ -224,7 +224,7 @@ def test_options_of_the_two_libraries_are_taken_and_others_named(tmp_path: Path)
         TextEmbedding(folder, pooling="mean", normalisation=False)
     with pytest.raises(TypeError, match="SentenceEncoder: there is no option 'foo'; there are"):
         SentenceEncoder(folder, foo=3)
-    with pytest.raises(ValueError, match="tokenizer_kwargs is .* the folder's files say that"):
+    with pytest.raises(ValueError, match=r"tokenizer_kwargs is .* the folder's files say that"):
         SentenceEncoder(folder, tokenizer_kwargs={"padding_side": "left"})
     (file,) = folder.glob("**/*.onnx")
     with pytest.raises(FileNotFoundError, match="is a file; give its folder"):
