@@ -12,14 +12,14 @@ namespace {
 constexpr std::int64_t kNewestForm = 14;  ///< ir_version of messages
 
 /// How other files begin, which are given by mistake.
-constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
     {"HDRGRAPH", "it is a graph file; load it from a path that ends in .hrg"},
     {"GGUF", "it is a GGUF model; LanguageModel loads it"},
 };
 
 Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes bytes) {
     source->bytes = bytes.size();
-    for (const auto& [magic, remedy] : kOthers)
+    for (const auto& [magic, remedy] : kOtherFiles)
         if (bytes.starts_with(magic)) return invalid("{}: this is no ONNX model: {}", source->title, remedy);
     auto model = decode_model(bytes);
     if (!model.ok())
