@@ -1,6 +1,7 @@
 """ONNX models that need a graph for each form of their inputs.
 
-That are those with sequences or optionals, and those that cannot be read as long as dimensions are open.
+That are those with sequences or optionals, and those that cannot be read as long as dimensions are open or
+the model does not say how many there are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from .model import Model, named_inputs
 
 _KEPT = 16  # graphs of the forms that were given last
 _TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
+_TRIED_RANKS = (2, 4, 3, 1, 0)  # of inputs without a shape
 
 
 def of_each_shape(
@@ -35,10 +38,13 @@ def of_each_shape(
 
     why_not_open: the error of reading it with open dimensions.
     """
-    names = _open_dimensions(source, dimensions or {})
-    for number in _TRIED if names else ():
+    given = dimensions or {}
+    names = _open_dimensions(source, given)
+    shapeless = _shapeless(source, given)
+    for number, rank in product(_TRIED if names or shapeless else (), _TRIED_RANKS if shapeless else (0,)):
+        shapes = {name: [number] * rank for name in shapeless}
         try:
-            source.read({**(dimensions or {}), **dict.fromkeys(names, number)})
+            source.read({**given, **dict.fromkeys(names, number), **shapes})
         except ValueError:
             continue
         return StructuredModel(source, title, dimensions, most_iterations, options, why_not_open)
@@ -52,6 +58,15 @@ def _open_dimensions(source: OnnxModel, given: Mapping[str, Any]) -> list[str]:
         if info.kind == "tensor" and info.name not in given:
             names += [d for d in info.shape or () if isinstance(d, str)]
     return [name for name in dict.fromkeys(names) if name not in given]
+
+
+def _shapeless(source: OnnxModel, given: Mapping[str, Any]) -> list[str]:
+    """Names of tensors whose number of dimensions the model does not say."""
+    return [
+        info.name
+        for info in source.inputs
+        if info.kind == "tensor" and info.shape is None and info.name not in given
+    ]
 
 
 @dataclass(frozen=True)
@@ -146,7 +161,8 @@ class StructuredModel:
         """Errors: ValueError; a graph is of one form."""
         if self._why_not_open:
             names = _open_dimensions(self._source, self._dimensions)
-            numbers = ", ".join(f"{name!r}: 1" for name in names)
+            shapes = [f"{name!r}: [1, 2]" for name in _shapeless(self._source, self._dimensions)]
+            numbers = ", ".join([*shapes, *(f"{name!r}: 1" for name in names)])
             raise ValueError(
                 f"{self._title} is read anew for the shapes of each call, and a graph file is of one reading;"
                 f" to save one, load the model with the numbers that you need, dimensions={{{numbers}}}."

@@ -32,7 +32,8 @@ std::optional<double> convert(const Array& from, Array& to, bool is_truth) {
     for (std::size_t i = 0; i < count; ++i) {
         const auto value = static_cast<compute_t<From>>(read[i]);
         if constexpr (std::is_integral_v<To>)
-            if (!holds<To>(value) || (is_truth && value != 0 && value != 1)) return static_cast<double>(value);
+            if (!holds<To>(value) || (is_truth && value != 0 && value != 1))
+                return static_cast<double>(value);
         written[i] = static_cast<To>(static_cast<compute_t<To>>(value));
     }
     return std::nullopt;

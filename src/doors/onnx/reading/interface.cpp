@@ -162,8 +162,11 @@ Shape Interface::shape_of(const ValueMessage& value) {
         refuse_if(!whole, "dimensions['{}'] is no shape, and the input is a tensor", name);
         return shape_of(*whole, name);
     }
-    refuse_if(!value.type.has_shape,
-              "its shape is not in the model; give it with dimensions={{'{}': [1, 3, 224, 224]}}", name);
+    if (!value.type.has_shape)
+        throw Refused(
+            "its shape is not in the model",
+            fmt::format("Give it with dimensions={{'{0}': [1, 3, 224, 224]}} (--shape {0}=1,3,224,224)",
+                        name));
     Shape shape;
     for (std::size_t axis = 0; axis < value.type.shape.size(); ++axis) {
         const DimensionMessage& d = value.type.shape[axis];
