@@ -35,7 +35,7 @@ export function devices(): Promise<Device[]>;
 export interface TensorArrays {
   float32: Float32Array;
   float16: Uint16Array | Float16ArrayIfThere;
-  /** The bits. */
+  /** The bits; inputs and outputs of ONNX models that are bfloat16 are float32 here. */
   bfloat16: Uint16Array;
   float64: Float64Array;
   int8: Int8Array;
@@ -61,9 +61,13 @@ export interface TensorInfo {
   /** Numbers, and names of extents that a run decides. */
   readonly shape: readonly (number | string)[];
 }
-export type Tensor = {
-  [T in TensorType]: { readonly type: T; readonly dims: readonly number[]; readonly data: TensorArrays[T] };
-}[TensorType];
+export interface TypedTensor<T extends TensorType> {
+  readonly type: T;
+  readonly dims: readonly number[];
+  readonly data: TensorArrays[T];
+}
+/** Of any type: `if (y.type === 'float32')` makes `y.data` a Float32Array. */
+export type Tensor = { [T in TensorType]: TypedTensor<T> }[TensorType];
 /** A typed array alone has the input's shape, which must be fixed then. */
 export type TensorLike = TensorData | { data: TensorData; dims: ArrayLike<number>; type?: TensorType };
 
@@ -79,8 +83,16 @@ export interface LoadOptions {
   threads?: number;
   /** How constant matrices of products are stored; with a format, products round their other operand, too. */
   weights?: 'as-given' | 'q8_0' | 'q4_0';
+  /** false: quantised products multiply in float32. */
+  roundActivations?: boolean;
+  /** "low": without transformed filters. */
+  memory?: 'normal' | 'low';
   /** Where packed weights are kept for later starts: "on", a folder or "off". */
   packedCache?: string;
+  /** Where the choices of `headrace bench --tune` are: "on", a folder or "off". */
+  tuning?: string;
+  /** What plans for other input shapes than the latest may take. */
+  cacheBytes?: number;
   /** Of all loops of a run together. */
   mostIterations?: number;
   /** Of ONNX models: numbers for named dimensions, or whole shapes of inputs, where names stay open. */
@@ -100,8 +112,15 @@ export class Model {
   private constructor();
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
-  /** Inputs are copied; runs may go on at once, and those of a model with states take turns. */
-  run(inputs: Record<string, TensorLike>): Promise<Record<string, Tensor>>;
+  /** What was taken: "cpu" or a device's name. */
+  readonly device: string;
+  /**
+   * Inputs are copied; runs may go on at once, and those of a model with states take turns. Who knows the types of
+   * the outputs may say them: run<{ y: TypedTensor<'float32'> }>(inputs); they are not checked.
+   */
+  run<Outputs extends { [name in keyof Outputs]: Tensor } = Record<string, Tensor>>(
+    inputs: Record<string, TensorLike>,
+  ): Promise<Outputs>;
   /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. */
   save(path: string | URL): Promise<void>;
   /** Frees the model once the runs that go on have ended. */

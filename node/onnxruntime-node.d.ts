@@ -24,22 +24,7 @@ export namespace Tensor {
   type DataLocation = 'cpu' | 'none';
 }
 
-export class Tensor {
-  constructor(
-    type: Tensor.Type,
-    data: Tensor.DataType | readonly number[] | readonly bigint[] | readonly boolean[] | readonly string[],
-    dims?: readonly number[],
-  );
-  constructor(
-    data: Tensor.DataType | Uint8ClampedArray | readonly boolean[] | readonly string[],
-    dims?: readonly number[],
-  );
-  constructor(pinned: {
-    location: 'cpu-pinned';
-    type: Tensor.Type;
-    data: Tensor.DataType;
-    dims: readonly number[];
-  });
+export interface Tensor {
   readonly type: Tensor.Type;
   readonly dims: readonly number[];
   readonly size: number;
@@ -49,6 +34,32 @@ export class Tensor {
   reshape(dims: readonly number[]): Tensor;
   dispose(): void;
 }
+export interface TypedTensor<T extends Tensor.Type> extends Tensor {
+  readonly type: T;
+  readonly data: Tensor.DataTypeMap[T];
+  getData(releaseData?: boolean): Promise<Tensor.DataTypeMap[T]>;
+  reshape(dims: readonly number[]): TypedTensor<T>;
+}
+export interface TensorConstructor {
+  new <T extends Tensor.Type>(
+    type: T,
+    data: Tensor.DataType | readonly number[] | readonly bigint[] | readonly boolean[] | readonly string[],
+    dims?: readonly number[],
+  ): TypedTensor<T>;
+  new (
+    data: Tensor.DataType | Uint8ClampedArray | readonly boolean[] | readonly string[],
+    dims?: readonly number[],
+  ): Tensor;
+  new <T extends Tensor.Type>(pinned: {
+    location: 'cpu-pinned';
+    type: T;
+    data: Tensor.DataTypeMap[T];
+    dims: readonly number[];
+  }): TypedTensor<T>;
+}
+export const Tensor: TensorConstructor;
+/** What models take and give; sequences and maps are not read. */
+export type OnnxValue = Tensor;
 
 export namespace InferenceSession {
   type ExecutionProviderConfig = string | { readonly name: string; readonly [option: string]: unknown };
@@ -63,9 +74,11 @@ export namespace InferenceSession {
   interface RunOptions {
     readonly [option: string]: unknown;
   }
-  type FeedsType = { readonly [name: string]: Tensor };
-  type FetchesType = readonly string[] | { readonly [name: string]: Tensor | null };
-  type ReturnType = { readonly [name: string]: Tensor };
+  type OnnxValueMapType = { readonly [name: string]: OnnxValue };
+  type NullableOnnxValueMapType = { readonly [name: string]: OnnxValue | null };
+  type FeedsType = OnnxValueMapType;
+  type FetchesType = readonly string[] | NullableOnnxValueMapType;
+  type ReturnType = OnnxValueMapType;
   interface TensorValueMetadata {
     readonly name: string;
     readonly isTensor: true;

@@ -392,6 +392,8 @@ export class ML {
 export class MLContext {
   private constructor();
   readonly accelerated: boolean;
+  /** With headrace/webnn/extensions: what was taken, "cpu" or a device's name. */
+  readonly device: string;
   readonly lost: Promise<MLContextLostInfo>;
   createTensor(descriptor: MLTensorDescriptor): Promise<MLTensor>;
   createConstantTensor(descriptor: MLOperandDescriptor, inputData: MLBufferSource): Promise<MLTensor>;

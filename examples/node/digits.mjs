@@ -2,7 +2,7 @@
 //
 //     node examples/node/train_digits.mjs
 //     node examples/node/digits.mjs [DRAWING.txt [GRAPH.hrg]]
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { load } from '../../node/headrace.mjs'; // 'headrace' where the package is installed
@@ -11,6 +11,10 @@ import { normalised, ofText } from './drawings.mjs';
 const inTree = (path) => fileURLToPath(new URL(path, import.meta.url));
 const [drawing = inTree('digit.txt'), graph = inTree('../../build/models/digits.hrg')] =
   process.argv.slice(2);
+if (!existsSync(graph)) {
+  console.error(`${graph} is not there: node examples/node/train_digits.mjs makes it`);
+  process.exit(1);
+}
 const text = readFileSync(drawing, 'utf8');
 const model = await load(graph);
 const { probabilities } = await model.run({ image: normalised(ofText(text)) });

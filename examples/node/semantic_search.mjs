@@ -2,11 +2,16 @@
 //
 //     python examples/node/export_minilm.py
 //     node examples/node/semantic_search.mjs ["a question" ...]
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 import { Tokenizer, load } from '../../node/headrace.mjs'; // 'headrace' where the package is installed
 
 const folder = new URL('../../build/models/minilm/', import.meta.url);
+if (!existsSync(folder)) {
+  console.error(`${fileURLToPath(folder)} is not there: python examples/node/export_minilm.py makes it`);
+  process.exit(1);
+}
 const text = readFileSync(new URL('../data/sentences.txt', import.meta.url), 'utf8');
 const sentences = text.split('\n').filter((line) => line.trim());
 const asked = process.argv.slice(2);

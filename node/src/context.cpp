@@ -16,6 +16,7 @@ public:
     napi_value result(napi_env env) override {
         return Record(env)
             .add("accelerated", context_->accelerated())
+            .add("device", context_->device())
             .add("handle", external(env, new ContextHandle(*context_, timeline_)));
     }
 

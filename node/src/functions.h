@@ -36,7 +36,8 @@ struct BuilderHandle : Handle {
     std::size_t constant_bytes = 0;
 };
 
-napi_value create_context(const Call& call);          // (MLContextOptions as given, onLost) -> promise
+/// (MLContextOptions as given, onLost) -> promise of {handle, accelerated, device}
+napi_value create_context(const Call& call);
 napi_value destroy_context(const Call& call);         // (context)
 napi_value create_tensor(const Call& call);           // (context, type, shape, readable, writable) -> promise
 napi_value create_constant_tensor(const Call& call);  // (context, type, shape, bytes) -> promise

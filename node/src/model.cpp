@@ -12,9 +12,11 @@
 
 namespace headrace::node {
 
-Model::Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options, Declared declared)
+Model::Model(std::shared_ptr<const Graph> graph, Executable executable, std::string device,
+             RunOptions options, Declared declared)
     : graph_(std::move(graph)),
       executable_(std::move(executable)),
+      device_(std::move(device)),
       options_(options),
       declared_(std::move(declared)) {
     idle_.push_back(std::make_unique<Session>(executable_));
@@ -145,16 +147,16 @@ OnnxShape to_onnx_shape(napi_env env, napi_value value) {
 
 class OpenModel : public Task {
 public:
-    OpenModel(Source source, webnn::MLContextOptions options, RunOptions limits)
+    OpenModel(Source source, LoadOptions options, RunOptions limits)
         : source_(std::move(source)), options_(std::move(options)), limits_(limits) {}
     void run() override {
-        const CompileOptions options = webnn::compileOptions(options_);
+        const CompileOptions options = options_.compiling();
         auto [graph, declared] = read(source_);
         Executable executable = compile(*graph, options);
         // Where weights are quantised, nothing shall hold the others.
         if (options.weights != WeightFormat::as_given) graph.reset();
-        model_ =
-            std::make_shared<Model>(std::move(graph), std::move(executable), limits_, std::move(declared));
+        model_ = std::make_shared<Model>(std::move(graph), std::move(executable), options.device, limits_,
+                                         std::move(declared));
         source_.bytes.reset();
     }
     napi_value result(napi_env env) override {
@@ -162,13 +164,14 @@ public:
         return Record(env)
             .add("inputs", tensor_list(env, model_->inputs(), *model_))
             .add("outputs", tensor_list(env, model_->outputs(), *model_))
+            .add("device", model_->device())
             .add("hasStates", !executable.states().empty())
             .add("handle", external(env, new ModelHandle(model_), held_bytes(executable)));
     }
 
 private:
     Source source_;
-    const webnn::MLContextOptions options_;
+    const LoadOptions options_;
     const RunOptions limits_;
     std::shared_ptr<Model> model_;
 };
@@ -334,8 +337,8 @@ napi_value open_model(const Call& call) {
     RunOptions limits;
     if (const auto most = member(env, call[2], "mostIterations"))
         limits.most_iterations = to_integer(env, *most);
-    return Task::start(
-        env, std::make_unique<OpenModel>(std::move(source), to_context_options(env, call[2]), limits));
+    return Task::start(env,
+                       std::make_unique<OpenModel>(std::move(source), to_load_options(env, call[2]), limits));
 }
 
 napi_value run_model(const Call& call) {

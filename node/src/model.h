@@ -16,9 +16,12 @@ public:
     /// `declared`: types of an ONNX model by the names of inputs and outputs that the graph has in another
     /// one: "bool", which is u8 there, and "u16", which is u32.
     using Declared = std::map<std::string, std::string, std::less<>>;
-    Model(std::shared_ptr<const Graph> graph, Executable executable, RunOptions options, Declared declared);
+    Model(std::shared_ptr<const Graph> graph, Executable executable, std::string device, RunOptions options,
+          Declared declared);
 
     const Executable& executable() const { return executable_; }
+    /// "cpu", or a name of devices(): what was taken.
+    const std::string& device() const { return device_; }
     const std::vector<TensorInfo>& inputs() const { return inputs_; }
     const std::vector<TensorInfo>& outputs() const { return outputs_; }
     /// What callers know an input or output as.
@@ -32,6 +35,7 @@ private:
 
     const std::shared_ptr<const Graph> graph_;  ///< null: the optimised one, whose weights are smaller
     const Executable executable_;
+    const std::string device_;
     const std::vector<TensorInfo> inputs_ = executable_.inputs(), outputs_ = executable_.outputs();
     const RunOptions options_;
     const Declared declared_;
@@ -46,7 +50,7 @@ struct ModelHandle : Handle {
 };
 
 /// (path or bytes, is it ONNX, options, [name, number, ...] dimensions, [name, shape, ...] of inputs)
-/// -> promise of {handle, inputs, outputs: [{name, type, shape}], hasStates}
+/// -> promise of {handle, inputs, outputs: [{name, type, shape}], device, hasStates}
 napi_value open_model(const Call& call);
 /// (model, [type, shape, bytes, ...] in the order of its inputs) -> promise of [{dims, buffer}]
 napi_value run_model(const Call& call);

@@ -26,6 +26,12 @@ webnn::MLDimension to_dimension(napi_env env, napi_value value) {
                               to_integer(env, property(env, value, "maxSize")));
 }
 
+MemoryUse to_memory_use(const std::string& name) {
+    if (name == "normal") return MemoryUse::normal;
+    if (name == "low") return MemoryUse::low;
+    throw Exception(Code::invalid_argument, "memory '" + name + "' is none of normal, low");
+}
+
 }  // namespace
 
 std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value) {
@@ -50,6 +56,26 @@ webnn::MLContextOptions to_context_options(napi_env env, napi_value given) {
     set_text("packedCache", options.packedCache);
     set_integer("hostTimeout", options.hostTimeoutMs);
     set_integer("threads", options.threads);
+    return options;
+}
+
+CompileOptions LoadOptions::compiling() const {
+    CompileOptions options = webnn::compileOptions(context);
+    if (round_activations) options.round_activations = *round_activations;
+    options.memory = memory;
+    options.tuning = tuning;
+    if (cache_bytes) options.cache_bytes = *cache_bytes;
+    return options;
+}
+
+LoadOptions to_load_options(napi_env env, napi_value given) {
+    LoadOptions options{.context = to_context_options(env, given)};
+    if (const auto value = member(env, given, "roundActivations"))
+        options.round_activations = to_boolean(env, *value);
+    if (const auto value = member(env, given, "memory")) options.memory = to_memory_use(to_text(env, *value));
+    if (const auto value = member(env, given, "tuning")) options.tuning = to_text(env, *value);
+    if (const auto value = member(env, given, "cacheBytes"))
+        options.cache_bytes = static_cast<std::size_t>(to_integer(env, *value));
     return options;
 }
 

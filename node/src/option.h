@@ -1,4 +1,8 @@
 #pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "headrace/webnn.h"
 #include "values.h"
 
@@ -10,6 +14,19 @@ Option to_option(napi_env env, std::string_view kind, napi_value value);
 std::vector<webnn::MLDimension> to_dimensions(napi_env env, napi_value value);
 /// What the object does not have is as C++ has it.
 webnn::MLContextOptions to_context_options(napi_env env, napi_value given);
+
+/// What load() compiles a model with: a context's options, and those of CompileOptions that it has not.
+struct LoadOptions {
+    webnn::MLContextOptions context;
+    std::optional<bool> round_activations;
+    MemoryUse memory = MemoryUse::normal;
+    std::string tuning;
+    std::optional<std::size_t> cache_bytes;
+
+    /// Throws for bad ones, and for a device that is not there.
+    CompileOptions compiling() const;
+};
+LoadOptions to_load_options(napi_env env, napi_value given);
 napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& shape);
 
 }  // namespace headrace::node

@@ -1,8 +1,10 @@
 #include "base/new_files.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <system_error>
 
 namespace headrace {
 
@@ -14,7 +16,8 @@ NewFiles::~NewFiles() {
 Status NewFiles::write(const std::string& path, const std::function<Status(std::ostream&)>& content) {
     const std::string unfinished = fmt::format("{}.{:08x}.tmp", path, std::random_device()());
     std::ofstream stream(unfinished, std::ios::binary | std::ios::trunc);
-    if (!stream) return failure(Code::io, "cannot create '{}'", path);
+    if (!stream)
+        return failure(Code::io, "cannot create '{}': {}", path, std::generic_category().message(errno));
     files_.emplace_back(unfinished, path);
     HR_TRY(content(stream));
     stream.close();

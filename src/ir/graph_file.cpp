@@ -99,8 +99,7 @@ bool is_onnx_file(std::string_view path) {
 Status write_graph(const Graph& graph, const std::string& path) {
     if (is_onnx_file(path))
         return invalid(
-            "'{}': a graph file is no ONNX model, and this would replace one; give it a name that ends in "
-            ".hrg",
+            "'{}': this would write a graph file, which is no ONNX model; give it a name that ends in .hrg",
             path);
     NewFiles files;
     HR_TRY(files.write(path, [&](std::ostream& stream) {

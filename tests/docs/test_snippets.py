@@ -31,6 +31,7 @@ GUIDES = (
     "docs/executorch.md",
     "docs/gallery.md",
     "docs/graph-files.md",
+    "docs/node.md",
     "docs/onnx.md",
     "docs/onnxruntime.md",
     "docs/webnn.md",
@@ -43,7 +44,8 @@ BLOCK = re.compile(
     r"(?:\n\n```\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
-NEEDS_MODEL = ("README.md", "docs/onnx.md", "docs/onnxruntime.md")  # that docs/start/onnx.md makes
+# That docs/start/onnx.md makes.
+NEEDS_MODEL = ("README.md", "docs/node.md", "docs/onnx.md", "docs/onnxruntime.md")
 LEAVE_NOTHING = "trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT"
 NODE = ROOT / "node/native/headrace.node"
 
@@ -198,14 +200,12 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
     port = free_port()
     if page not in START:
         (folder / "models").symlink_to(ROOT / "models")
-    if page in MODELS:
+    if page in (*MODELS, "docs/node.md"):
         (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
+    if page in MODELS:
         write_adapter(ROOT / "models/tiny-chat-q8_0.gguf", folder / "adapter.gguf")
     for block in blocks(page):
-        if block.title:
-            (folder / block.title).write_text(block.text)
-            continue
-        if block.kind not in ("python", "console"):
+        if not block.title and block.kind not in ("python", "console"):
             continue
         if lack := block.lacks():
             pytest.skip(lack)
@@ -213,6 +213,9 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
             pytest.importorskip("onnx", reason="writing model.onnx needs the package onnx")
             makes = next(made for made in blocks("docs/start/onnx.md") if made.kind == "python")
             in_python(makes, page, {})
+        if block.title:
+            (folder / block.title).write_text(block.text)
+            continue
         if block.kind == "console":
             printed, expected = in_shell(block, folder, port), commands_and_output(block.text)[1]
         else:

@@ -36,6 +36,16 @@ test('digits: a network that is trained here tells what is drawn', () => {
   assert.match(printed('digits', [seven, graph]), /\n\n7: [\d.]+ %\n/);
 });
 
+test('digits: says how the network is made where there is none', () => {
+  const run = [
+    inTree('examples/node/digits.mjs'),
+    inTree('examples/node/digit.txt'),
+    join(folder, 'none.hrg'),
+  ];
+  const { status, stderr } = spawnSync(process.execPath, run, { encoding: 'utf8' });
+  assert.deepEqual([status, stderr.includes('train_digits.mjs makes it')], [1, true]);
+});
+
 const hasModels = existsSync(inTree('node/native/headrace-llm.node'));
 test(
   'chat: each line is answered until one is empty',

@@ -36,9 +36,15 @@ test('without the extensions there is nothing but the specification', async () =
     name: 'TypeError',
     message: /shape\[0\] is an object; a number is needed, and open dimensions.*headrace\/webnn\/extensions/,
   });
+  assert.throws(() => new MLGraphBuilder(context).input('x', float('rows', 2)), {
+    name: 'TypeError',
+    message: /shape\[0\] is "rows"; a number is needed, or.*\{ name, maxSize \}/,
+  });
+  assert.deepEqual(new MLGraphBuilder(context).input('x', float('3', 2)).shape, [3, 2]);
   const three = { valueOf: () => 3 };
   assert.deepEqual(new MLGraphBuilder(context).input('x', float(three, 2)).shape, [3, 2]);
   assert.ok(!('loadGraph' in MLContext.prototype) && !('save' in MLGraph.prototype));
+  assert.ok(!('device' in MLContext.prototype));
 });
 
 test('the extensions are those of the same interfaces', async () => {
@@ -68,7 +74,7 @@ test('a dispatch refuses shapes that do not fit, and the context lives on', asyn
   const [five, three, two] = await Promise.all([5, 3, 2].map((count) => tensorOf(context, [count, 2])));
   assert.throws(() => context.dispatch(graph, { x: five }, { y: three }), {
     name: 'TypeError',
-    message: /input "x" is float32\[5, 2\]; the graph declares float32\[rows, 2\]/,
+    message: /input "x" is float32\[5, 2\]; the graph declares float32\[rows, 2\], where rows is at most 4/,
   });
   assert.throws(() => context.dispatch(graph, { x: three }, { y: two }), {
     name: 'TypeError',
@@ -141,12 +147,14 @@ test('a file that is no graph is refused with its path', async () => {
   const context = await newContext();
   await assert.rejects(context.loadGraph(join(folder, 'none.hrg')), /none\.hrg/);
   const graph = await doubled(context);
-  await assert.rejects(graph.save(join(folder, 'no', 'folder.hrg')), /folder\.hrg/);
+  await assert.rejects(graph.save(join(folder, 'no', 'folder.hrg')), /folder\.hrg': No such file or directory/);
   graph.destroy();
   await assert.rejects(graph.save(join(folder, 'gone.hrg')), { name: 'InvalidStateError' });
 });
 
-test('a context says how its graphs are computed', async () => {
+test('a context says how its graphs are computed, and where', async () => {
+  assert.equal((await newContext()).device, 'cpu');
+  assert.equal((await newContext({ device: 'cpu' })).device, 'cpu');
   await newContext({ device: 'cpu', threads: 1, weights: 'q8_0', deviceType: 'cpu', hostTimeout: 500 });
   await assert.rejects(newContext({ weights: 'q9' }), /weights 'q9' is none of as-given, q8_0, q4_0/);
   await assert.rejects(newContext({ device: 'TPU7' }), /TPU7/);

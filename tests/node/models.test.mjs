@@ -37,6 +37,37 @@ test('a model says its inputs and outputs, with the names of open dimensions', a
   assert.throws(() => model.inputs.push({}), TypeError);
 });
 
+test('a model says the device that it was compiled for', async () => {
+  assert.equal((await load(path, cpu)).device, 'cpu');
+  const best = (await devices()).find(({ type }) => type === 'gpu' || type === 'igpu');
+  assert.equal((await load(path)).device, best?.name ?? 'cpu');
+});
+
+test('quantised products round their other operand unless that is left out', async () => {
+  const size = 512; // of 64 KiB and more: smaller matrices stay as given
+  const w = Float32Array.from({ length: size * 64 }, (_, i) => Math.sin(i));
+  const model = onnxModel({
+    nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+    inputs: [['x', 'float32', [1, size]]],
+    outputs: [['y', 'float32', [1, 64]]],
+    initializers: [['w', 'float32', [size, 64], w]],
+  });
+  const x = Float32Array.from({ length: size }, (_, i) => Math.cos(i));
+  const of = async (options) => values((await (await load(model, { ...cpu, ...options })).run({ x })).y);
+  const lowPower = await of({ powerPreference: 'low-power' });
+  assert.deepEqual(await of({ weights: 'q8_0', roundActivations: false }), lowPower);
+  assert.notDeepEqual(await of({ weights: 'q8_0' }), lowPower);
+});
+
+test('the options of memory, tuning and plans change no result', async () => {
+  const model = await load(path, { ...cpu, memory: 'low', tuning: 'off', cacheBytes: 0, hostTimeout: 500 });
+  for (const rows of [1, 3, 1])
+    assert.deepEqual(
+      values((await model.run({ x: { data: new Float32Array(2 * rows).fill(1), dims: [rows, 2] } })).y),
+      new Array(rows).fill([4, 6]).flat(),
+    );
+});
+
 test('paths, URLs, bytes and buffers give the same model', async () => {
   const buffer = product.buffer.slice(product.byteOffset, product.byteOffset + product.length);
   for (const source of [path, pathToFileURL(path), product, new Uint8Array(buffer), buffer]) {
@@ -157,12 +188,13 @@ const wrongRuns = [
   [{ x: { data: Float32Array.of(1, 2), dims: [2, 2] } }, /has 2 elements; float32\[2, 2\] has 4/],
   [{ x: { data: Float32Array.of(1, 2), dims: [-1, 2] } }, /dims\[0\] is -1/],
   [{ x: { ...identity, type: 'int32' } }, /is a tensor of int32/],
+  [{ x: identity }, /the inputs are all that a run takes; an object was given, too/, { signal: null }],
 ];
 test('a wrong call is rejected with what is wrong and what is right', async () => {
   const model = await load(path, cpu);
-  for (const [inputs, message] of wrongRuns)
+  for (const [inputs, message, ...others] of wrongRuns)
     await assert.rejects(
-      model.run(inputs),
+      model.run(inputs, ...others),
       (error) => error instanceof TypeError && message.test(error.message),
     );
 });
@@ -205,9 +237,15 @@ const wrongLoads = [
   [[5], /the model is a number; a path, a file: URL, or the bytes/],
   [[''], /names no file/],
   [[new Uint8Array(0)], /no bytes/],
-  [[path, { thread: 1 }], /no "thread"; there are dimensions, device/],
+  [[path, 'cpu'], /the options are a string; an object is needed/],
+  [[path, { thread: 1 }], /the options have no "thread"; there are dimensions, device/],
   [[path, { threads: 'two' }], /threads is a string; a number/],
   [[path, { threads: 1.5 }], /threads is 1.5; it must be a whole number/],
+  [[path, { memory: 'high' }], /memory 'high' is none of normal, low/],
+  [[path, { roundActivations: 1 }], /roundActivations is a number; true or false/],
+  [[path, { cacheBytes: -1 }], /cacheBytes is -1; it must be a whole number/],
+  [[path, { dimensions: { row: 1 } }], /no input has a dimension 'row'; run-time dimensions: rows/],
+  [[path, { dimensions: { x: [1, 3] } }], /It was read with the dimensions given for x; others may fit/],
   [[path, { dimensions: { rows: 'x' } }], /dimensions.rows is a string/],
   [['x.hrg', { dimensions: { rows: 1 } }], /dimensions are for ONNX models/],
 ];

@@ -91,6 +91,10 @@ test('programs with models compile', { skip }, () => {
       const names: string[] = model.inputs.map(({ name }) => name);
       const { y } = await model.run({ x: BigInt64Array.of(1n), z: { data: new Float32Array(2), dims: [1, 2] } });
       if (y.type === 'int64') { const data: BigInt64Array = y.data; }
+      const known = await model.run<{ z: headrace.TypedTensor<'float32'> }>({ x: BigInt64Array.of(1n) });
+      const reals: Float32Array = known.z.data;
+      const device: string = model.device + context.device;
+      await headrace.load('model.onnx', { roundActivations: false, memory: 'low', tuning: 'off', cacheBytes: 0 });
       const { ids } = await (await headrace.Tokenizer.load('tokenizer.json')).encode('text', { pair: 'other' });
       const chat = await headrace.LanguageModel.load('model.gguf', { parameters: { n_ctx: 512, logging: { level: 'none' } } });
       for await (const piece of chat.stream([{ role: 'user', content: 'Hello' }], { signal: AbortSignal.timeout(5) }))
@@ -100,6 +104,9 @@ test('programs with models compile', { skip }, () => {
       const session = await ort.InferenceSession.create(new Uint8Array(4), { executionProviders: ['cpu'] });
       const results = await session.run({ x: new ort.Tensor('int64', [1, 2], [2]) }, ['y']);
       const data: ort.Tensor.DataType = results.y.data;
+      const typed: ort.TypedTensor<'float32'> = new ort.Tensor('float32', [1, 2], [2]);
+      const numbers: Float32Array = typed.data;
+      const feeds: ort.InferenceSession.OnnxValueMapType = { x: typed };
       const graph = await context.loadGraph('graph.hrg');
       await graph.save('other.webnn', { quantized: true });
       new webnn.MLGraphBuilder(context).input('x', { dataType: 'float32', shape: [{ name: 'n', maxSize: 4 }, 2] });
@@ -116,6 +123,8 @@ test('wrong programs with models do not compile', { skip }, () => {
     "(null! as headrace.LanguageModel).generate([{ role: 'robot', content: '' }]);",
     "(null! as headrace.LanguageModel).generate('x', { temperature: 0 });",
     "new ort.Tensor('float33', [1]);",
+    "const ints: Int32Array = new ort.Tensor('float32', [1]).data;",
+    '(null! as headrace.Model).run<{ y: string }>({});',
     '(null! as ort.InferenceSession).run({ x: new Float32Array(1) });',
   ];
   refused(wrong);

@@ -299,7 +299,7 @@ def test_numbers_that_the_input_does_not_hold_are_refused(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("dimensions", "message"),
     [
-        ({"batch": 1}, r"no input has a dimension \['batch'\]; run-time dimensions: seq"),
+        ({"batch": 1}, r"no input has a dimension 'batch'; run-time dimensions: seq"),
         ({"seq": "5"}, r"dimensions\['seq'\] is '5'; it must be a number"),
         ({"seq": -1}, r"dimensions\['seq'\] is -1"),
     ],

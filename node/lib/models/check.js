@@ -38,9 +38,10 @@ export function checkTexts(value, what) {
 /** An object that has no other keys than these; undefined is an empty one. */
 export function checkOptions(value, what, known) {
   if (value === undefined) return {};
-  if (!isRecord(value)) throw new TypeError(`${what} is ${kindOf(value)}; an object is needed`);
+  const [is, has] = what.endsWith('options') ? ['are', 'have'] : ['is', 'has'];
+  if (!isRecord(value)) throw new TypeError(`${what} ${is} ${kindOf(value)}; an object is needed`);
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown !== undefined)
-    throw new TypeError(`${what} has no "${unknown}"; there are ${known.join(', ')}`);
+    throw new TypeError(`${what} ${has} no "${unknown}"; there are ${known.join(', ')}`);
   return value;
 }

@@ -16,7 +16,11 @@ const settings = {
   hostTimeout: int32,
   threads: int32,
   weights: checkText,
+  roundActivations: checkBoolean,
+  memory: checkText,
   packedCache: checkText,
+  tuning: checkText,
+  cacheBytes: checkInteger,
   mostIterations: checkInteger,
 };
 
@@ -82,10 +86,13 @@ export class Model {
     this.#opened = opened;
     this.inputs = declared(opened.inputs);
     this.outputs = declared(opened.outputs);
+    this.device = opened.device;
   }
 
   /** The results by name. Runs may go on at once; those of a model with states take turns. */
-  async run(inputs) {
+  async run(inputs, ...others) {
+    if (others.some((other) => other !== undefined))
+      throw new TypeError(`run: the inputs are all that a run takes; ${kindOf(others[0])} was given, too`);
     this.#checkOpen();
     const given = this.#toInputs(inputs);
     const results = await settled(this.#opened.hasStates ? this.#inTurn(given) : this.#start(given));

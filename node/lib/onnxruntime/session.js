@@ -1,5 +1,6 @@
 // onnxruntime-common's InferenceSession on a Model.
 import { checkInteger, isRecord, kindOf } from '../models/check.js';
+import { HeadraceError } from '../models/error.js';
 import { Tensor, checkTensor } from './tensor.js';
 
 /** Of the providers, the first that this build has, as load()'s options. */
@@ -19,8 +20,8 @@ async function toDevice(providers, devices) {
   }
   const names = providers.map((provider) => provider?.name ?? provider);
   throw new Error(
-    `no execution provider of ${names.join(', ')} is here; there are cpu and headrace ({name: 'headrace', device: …}), ` +
-      `and the devices ${here.join(', ')}`,
+    `no execution provider of ${names.join(', ')} is here; there are 'cpu' and { name: 'headrace', device }, where ` +
+      `device is one of ${here.join(', ')}`,
   );
 }
 
@@ -103,6 +104,7 @@ function filled(tensor, result, name) {
 export function inferenceSessionOn(load, devices) {
   return class InferenceSession {
     #model;
+    #isReleased = false;
 
     constructor(model) {
       if (!model?.run) throw new TypeError('InferenceSession: InferenceSession.create() makes sessions');
@@ -132,6 +134,8 @@ export function inferenceSessionOn(load, devices) {
 
     /** (feeds, options) or (feeds, fetches, options). */
     async run(feeds, second, third) {
+      if (this.#isReleased)
+        throw new HeadraceError('invalid_state', 'the session has been released; create another');
       if (!isRecord(feeds) || feeds instanceof Tensor)
         throw new TypeError(`feeds are ${kindOf(feeds)}; an object of tensors by names of inputs is needed`);
       const names = this.outputNames;
@@ -160,6 +164,7 @@ export function inferenceSessionOn(load, devices) {
     }
 
     async release() {
+      this.#isReleased = true;
       this.#model.dispose();
     }
   };

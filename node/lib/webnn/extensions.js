@@ -31,6 +31,10 @@ const graphMembers = {
 };
 
 const contextMembers = {
+  /** What was taken: "cpu" or a device's name. */
+  get device() {
+    return toContext(this, 'device: this').device;
+  },
   /** A graph that save() wrote, compiled for this context. */
   loadGraph(path) {
     return promising(() => {

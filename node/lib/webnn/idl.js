@@ -93,6 +93,10 @@ function toClosedDimension(object, what) {
 
 /** Ahead of the specification: a number, or {name, maxSize} for an extent that a dispatch decides. */
 export function toDimension(value, what) {
+  if (typeof value === 'string' && Number.isNaN(Number(value)))
+    throw new TypeError(
+      `${what} is "${printable(value)}"; a number is needed, or, with "headrace/webnn/extensions", { name, maxSize }`,
+    );
   if (!isObject(value)) return toIndex(value, what);
   if (!ahead.isOn) return toClosedDimension(value, what);
   const name = member(value, 'name', what);

@@ -50,8 +50,8 @@ export class ML {
       const options = toContextOptions(arguments[0]);
       const state = contextState(backend);
       return backend.createContext(options, loserOf(new WeakRef(state))).then(
-        ({ handle, accelerated }) => {
-          Object.assign(state, { handle, accelerated });
+        ({ handle, accelerated, device }) => {
+          Object.assign(state, { handle, accelerated, device });
           return new MLContext(internal, state);
         },
         (error) => {

@@ -58,7 +58,10 @@ CompileOptions compileOptions(const MLContextOptions& options) {
     result.device = !options.device.empty() ? options.device : accelerated ? "auto" : "cpu";
     const Device device =
         value_or_throw(find_device(result.device, std::chrono::milliseconds(options.hostTimeoutMs)));
-    if (device.is_cpu) result.device = "cpu";
+    if (device.is_cpu)
+        result.device = "cpu";
+    else if (result.device == "auto")
+        result.device = device.name;  // who asks for the device is told which
     return result;
 }
 

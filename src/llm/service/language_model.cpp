@@ -221,7 +221,8 @@ RankScores LanguageModel::rerank(std::string_view query, const std::vector<std::
     return throwing([&]() -> Result<RankScores> {
         if (kind() != ModelKind::scores)
             return unsupported(
-                "the model does not rank; load one that does with {{'embeddings': true, 'pooling': 'rank'}}");
+                "the model does not rank; load one that does with the parameters {{\"embeddings\": true, "
+                "\"pooling\": \"rank\"}}");
         if (documents.empty()) return RankScores{};
         HR_ASSIGN(llm::RequestInput input, impl_->vector_input(parameters));
         return llm::scores_of_documents(impl_->requests.start_vectors(std::move(input), documents, query));

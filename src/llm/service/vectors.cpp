@@ -5,13 +5,15 @@ namespace headrace::llm {
 Status check_pools(const LoadedModel& model) {
     if (model.runner.engine)
         return unsupported(
-            "the model writes texts; load it with {{'embeddings': true, 'pooling': 'mean'}} for vectors");
+            "the model writes texts; load it with the parameters {{\"embeddings\": true, \"pooling\": "
+            "\"mean\"}} for "
+            "vectors");
     if (model.runner.embedder->ranks())
         return unsupported("the model gives scores of documents, and no vectors; see rerank");
     if (!model.runner.embedder->pools())
         return unsupported(
             "with pooling none a text has a vector for each token: see embed_tokens, or load the "
-            "model with {{'embeddings': true, 'pooling': 'mean'}}");
+            "model with the parameters {{\"embeddings\": true, \"pooling\": \"mean\"}}");
     return success();
 }
 

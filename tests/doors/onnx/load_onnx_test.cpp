@@ -161,7 +161,7 @@ TEST(LoadOnnx, RefusesDimensionsThatNoInputHas) {
         load(model({node("Relu", {"x"}, "y")}), {.dimensions = {{"m", 2}}, .forms = {}});
         ADD_FAILURE() << "it is read";
     } catch (const Exception& error) {
-        EXPECT_THAT(error.what(), HasSubstr("no input has a dimension ['m']; run-time dimensions: n"));
+        EXPECT_THAT(error.what(), HasSubstr("no input has a dimension 'm'; run-time dimensions: n"));
     }
 }
 

@@ -121,7 +121,11 @@ Reading Importer::read_content() {
         scope.values[v->name] = said_of(fmt::format("{}: input '{}'", source_.title, v->name),
                                         [&] { return interface.input(*v); });
     said_of(source_.title, [&] { interface.check_dimensions(); });
-    read_nodes(graph.nodes, scope);
+    try {
+        read_nodes(graph.nodes, scope);
+    } catch (const Unreadable& error) {
+        throw error.with(options_);
+    }
     for (const ValueMessage& v : graph.outputs) {
         const std::string what = fmt::format("{}: output '{}'", source_.title, v.name);
         const Value* found = scope.find(v.name);

@@ -149,7 +149,7 @@ void Interface::check_dimensions() const {
         if (!used_.contains(name)) unknown.push_back(name);
     if (unknown.empty()) return;
     throw Refused(
-        fmt::format("no input has a dimension ['{}']; run-time dimensions: {}", fmt::join(unknown, "', '"),
+        fmt::format("no input has a dimension '{}'; run-time dimensions: {}", fmt::join(unknown, "', '"),
                     g_.dimensions.empty() ? "none" : fmt::format("{}", fmt::join(g_.dimensions, ", "))),
         "", Code::invalid_argument);
 }

@@ -26,6 +26,16 @@ Unreadable Unreadable::at(std::string_view title, const OpWriter& g, const Node&
         {why.code(), fmt::format("{}: {}{}: {}. {}", title, node.title(), scope.where, why.what(), remedy)});
 }
 
+Unreadable Unreadable::with(const OnnxOptions& given) const {
+    std::vector<std::string> names;
+    for (const auto& [name, size] : given.dimensions) names.push_back(name);
+    for (const auto& [name, form] : given.forms) names.push_back(name);
+    if (names.empty()) return *this;
+    return Unreadable(
+        {error_.code, fmt::format("{}. It was read with the dimensions given for {}; others may fit",
+                                  error_.message, fmt::join(names, ", "))});
+}
+
 std::string valid_text(Bytes bytes) { return valid_utf8(bytes); }
 
 }  // namespace headrace::onnx

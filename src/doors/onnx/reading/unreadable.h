@@ -8,6 +8,7 @@
 #include "doors/onnx/reading/node.h"
 #include "doors/onnx/reading/op_writer.h"
 #include "doors/onnx/reading/scope.h"
+#include "headrace/onnx.h"
 
 namespace headrace::onnx {
 
@@ -19,6 +20,9 @@ public:
     /// A node's error, with the remedy; where extents are open, that may be to fix them.
     static Unreadable at(std::string_view title, const OpWriter& g, const Node& node, const Scope& scope,
                          const Refused& why);
+
+    /// The same, which says that dimensions were given where they were.
+    Unreadable with(const OnnxOptions& given) const;
 
     const Error& error() const { return error_; }
 
