@@ -24,6 +24,7 @@ find_package(nanobind CONFIG REQUIRED)
 nanobind_add_module(_core STABLE_ABI NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)
 target_include_directories(_core PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(_core PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 set(extensions _core)
 if(TARGET headrace_llm_shared)
   # A module of its own: llama.cpp is loaded where language models are used. Its domain keeps errors apart, which become

@@ -22,6 +22,7 @@ from ._core import (
     save_graph,
     set_num_threads,
 )
+from ._core import __version__ as __version__
 
 if TYPE_CHECKING:
     from .language_model import LanguageModel

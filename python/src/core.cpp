@@ -24,6 +24,7 @@ PyObject* python_exception(Code code) {
 
 NB_MODULE(_core, m) {
     m.doc() = "Headrace's native part; use the packages headrace and webnn.";
+    m.attr("__version__") = HEADRACE_VERSION;
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {
             std::rethrow_exception(p);

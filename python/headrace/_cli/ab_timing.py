@@ -158,9 +158,9 @@ def microseconds(value: float) -> str:
     return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
 
 
-def print_header() -> None:
+def print_header(has_targets: bool = True) -> None:
     print(f"{'':30} {'threads':>7} {'ours µs':>10} {'(min)':>10} {'peer µs':>10} {'(min)':>10}", end="")
-    print(f" {'peer/ours':>9} {'(range)':>11} {'difference':>10}  target")
+    print(f" {'peer/ours':>9} {'(range)':>11} {'difference':>10}{'  target' if has_targets else ''}")
 
 
 def print_row(result: Result) -> None:
@@ -168,7 +168,7 @@ def print_row(result: Result) -> None:
     columns = " ".join(f"{microseconds(value):>10}" for value in times)
     spread = f"{result.ratio_min:.2f}-{result.ratio_max:.2f}"
     print(f"{result.name:30} {result.threads:7} {columns} {result.ratio:9.2f} {spread:>11}", end="")
-    print(f" {result.difference:10.1e}  {result.verdict}", flush=True)
+    print(f" {result.difference:10.1e}{f'  {result.verdict}' if result.verdict else ''}", flush=True)
 
 
 def machine() -> dict[str, object]:

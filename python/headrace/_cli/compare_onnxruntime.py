@@ -214,7 +214,7 @@ def main() -> None:
     prints = arguments.json != "-"  # which is standard output in place of the table
     if prints:
         ab_timing.print_machine(host, arguments.rounds)
-        ab_timing.print_header()
+        ab_timing.print_header(has_targets=False)
     try:
         result = ab_timing.compare(case, arguments.rounds, arguments.seconds, show_share())
     except ab_timing.DisagreementError as error:
