@@ -57,6 +57,11 @@ class Model:
         """Runs the model on arrays by name. outputs: arrays that results are written into where these have
         the graph's own dtype, by the names that `self.outputs` has. Errors: ValueError.
         """
+        if not isinstance(feeds, Mapping):
+            raise TypeError(
+                f"run: the inputs are {type(feeds).__name__}; a dict of arrays by name is needed. ONNX "
+                "Runtime's run(names, feeds) is model(feeds), whose result has the arrays by name"
+            )
         return self._as_declared(self._run(feeds, outputs))
 
     def profiled(self, feeds: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -78,6 +83,12 @@ class Model:
             return session.run(feeds, outputs, **self._limits)
         finally:
             self._idle.append(session)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there: what an InferenceSession of ONNX Runtime has."""
+        ours = {"get_inputs": "inputs", "get_outputs": "outputs", "end_profiling": "profiled"}.get(name)
+        remedy = f"; here it is `{ours}`. headrace.onnxruntime has ONNX Runtime's own calls" if ours else ""
+        raise AttributeError(f"'Model' object has no attribute {name!r}{remedy}")
 
     @property
     def graph(self) -> Graph:
@@ -103,6 +114,8 @@ def named_inputs(
         named = {**arrays[0], **named}
         arrays = ()
     known = f"the input{' is' if len(names) == 1 else 's are'} {', '.join(names)}"
+    if len(names) > 1 and len(arrays) == 1 and not named and isinstance(arrays[0], (list, tuple)):
+        known += "; a list is one input: model(a, b) or model(*arrays) gives several"
     if len(arrays) > len(names):
         raise ValueError(f"{title}: {len(arrays)} arrays are given; {known}")
     given = dict(zip(names, arrays, strict=False))

@@ -425,3 +425,34 @@ g (float[1, 4] x, int64[1] count) => (float[k, 4] y) {
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "leaked" not in done.stderr
+
+
+def test_habits_of_onnx_runtime_are_told_what_is_here() -> None:
+    summed = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] a, float[2] b) => (float[2] y) {
+        y = Add(a, b)
+    }"""
+    model = headrace.load(parser.parse_model(summed), device="cpu")
+    with pytest.raises(TypeError, match=r"run: the inputs are NoneType; .* is model\(feeds\)"):
+        model.run(None, {})
+    with pytest.raises(AttributeError, match="no attribute 'get_inputs'; here it is `inputs`"):
+        model.get_inputs()
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        _ = model.nonsense
+    with pytest.raises(ValueError, match=r"is missing; .*model\(\*arrays\) gives several"):
+        model([np.ones(2, np.float32), np.ones(2, np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"version https://git-lfs.example/v1\noid sha256:1\n", "a pointer of Git LFS"),
+        (b"<!DOCTYPE html><html></html>", "a web page"),
+        (b"PK\x03\x04 and more", "a zip archive"),
+        (b"GGUF\x03\x00\x00\x00", "a GGUF model; LanguageModel loads it"),
+        (b"HDRGRAPH\x01\x00\x00\x00", "a graph file"),
+    ],
+)
+def test_files_that_are_something_else_are_recognized(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "model.onnx").write_bytes(content)
+    with pytest.raises(ValueError, match=f"no ONNX model: it is {told}"):
+        headrace.load(tmp_path / "model.onnx")

@@ -15,6 +15,10 @@ constexpr std::int64_t kNewestForm = 14;  ///< ir_version of messages
 constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
     {"HDRGRAPH", "it is a graph file; load it from a path that ends in .hrg"},
     {"GGUF", "it is a GGUF model; LanguageModel loads it"},
+    {"version https://git-lfs", "it is a pointer of Git LFS; `git lfs pull` fetches the file"},
+    {"<!DOCTYPE", "it is a web page; download the file itself"},
+    {"<html", "it is a web page; download the file itself"},
+    {"PK", "it is a zip archive, as torch.save makes; torch.onnx.export writes ONNX models"},
 };
 
 Result<std::shared_ptr<Source>> checked(std::shared_ptr<Source> source, Bytes bytes) {
