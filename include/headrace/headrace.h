@@ -92,6 +92,9 @@ struct RunOptions {
     int threads = 0;
     /// Of all loops of the run together: a loop that would go on after that is an error.
     std::int64_t most_iterations = 10'000'000;
+    /// Asked by the thread that runs, before the run and between its nodes; on devices other than the CPU,
+    /// and with `profile`, between iterations alone. True ends the run with Code::cancelled.
+    std::function<bool()> should_stop = {};
 };
 
 /// A named operand or result of a graph; -1 stands for an extent that is known only at run time.

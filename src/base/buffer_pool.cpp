@@ -9,14 +9,16 @@
 namespace headrace {
 
 struct BufferPool::Impl {
-    Impl(int most_per_size, std::size_t most_bytes)
-        : per_size(static_cast<std::size_t>(std::max(most_per_size, 0))), max_idle_bytes(most_bytes) {}
+    Impl(int most_per_size, std::size_t most_idle, std::size_t most_handed_out)
+        : per_size(static_cast<std::size_t>(std::max(most_per_size, 0))),
+          max_idle_bytes(most_idle),
+          max_live_bytes(most_handed_out) {}
 
     using Idle = std::list<AlignedBuffer>;  ///< the longest idle first
     /// Shapes that do not come back would otherwise fill the pool with their sizes. Twice what was handed out
     /// at once is what two programs need that take turns.
     static constexpr std::size_t kSmall = std::size_t{8} << 20;
-    const std::size_t per_size, max_idle_bytes;
+    const std::size_t per_size, max_idle_bytes, max_live_bytes;
     mutable std::mutex mutex;
     Idle idle;
     std::map<std::size_t, std::vector<Idle::iterator>> by_size;  ///< the longest idle first
@@ -49,6 +51,14 @@ struct BufferPool::Impl {
         stats.idle_bytes -= bytes;
     }
 
+    Status check_room(std::size_t bytes, std::string_view purpose) const {
+        if (stats.live_bytes <= max_live_bytes && bytes <= max_live_bytes - stats.live_bytes)
+            return success();
+        return failure(Code::out_of_memory,
+                       "{} bytes for {} are too many: {} are in use of the {} that may be", bytes, purpose,
+                       stats.live_bytes, max_live_bytes);
+    }
+
     /// What has to go is moved to `freed`, for the caller to free outside the lock.
     void give_back(AlignedBuffer buffer, Idle& freed) {
         const std::size_t bytes = buffer.bytes();
@@ -62,8 +72,8 @@ struct BufferPool::Impl {
     }
 };
 
-BufferPool::BufferPool(int per_size, std::size_t max_idle_bytes)
-    : impl_(std::make_shared<Impl>(per_size, max_idle_bytes)) {}
+BufferPool::BufferPool(int per_size, std::size_t max_idle_bytes, std::size_t max_live_bytes)
+    : impl_(std::make_shared<Impl>(per_size, max_idle_bytes, max_live_bytes)) {}
 
 BufferStats BufferPool::stats() const {
     const std::lock_guard lock(impl_->mutex);
@@ -90,20 +100,27 @@ Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t byte
     taken.bytes_ = bytes;
     taken.reuse_ = reuse;
     BufferPool::Impl& impl = *pool.impl();
-    if (reuse) {
+    BufferStats& stats = impl.stats;
+    {
         const std::lock_guard lock(impl.mutex);
-        taken.buffer_ = impl.take_idle(size);
+        HR_TRY(impl.check_room(size, purpose));
+        if (reuse) taken.buffer_ = impl.take_idle(size);
+        stats.live_bytes += taken.buffer_ ? taken.buffer_.bytes() : size;
     }
     const bool reused = static_cast<bool>(taken.buffer_);
     if (!reused) {
-        HR_ASSIGN(taken.buffer_, AlignedBuffer::allocate(size, purpose));
+        Result<AlignedBuffer> fresh = AlignedBuffer::allocate(size, purpose);
+        if (!fresh.ok()) {
+            const std::lock_guard lock(impl.mutex);
+            stats.live_bytes -= size;
+            return fresh.error();
+        }
+        taken.buffer_ = std::move(fresh).value();
     }
     const std::lock_guard lock(impl.mutex);
-    BufferStats& stats = impl.stats;
     ++stats.requests;
     ++(reused ? stats.reuses : stats.allocations);
     if (!reused) stats.allocated_bytes += size;
-    stats.live_bytes += taken.buffer_.bytes();
     impl.most_live = std::max(impl.most_live, stats.live_bytes);
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.idle_bytes);
     return taken;

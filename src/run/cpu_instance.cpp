@@ -63,6 +63,9 @@ bool is_aligned(const void* data, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
 }
 
+/// ggml's question after each node.
+bool wants_stop(void* options) { return static_cast<const RunOptions*>(options)->should_stop(); }
+
 class CpuInstance final : public Instance {
 public:
     CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered, const BufferPool& buffers)
@@ -251,10 +254,13 @@ Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
 }
 
 Status CpuInstance::compute(int threads, const RunOptions& options) {
+    HR_TRY(check_may_run(options));
     if (ggml_graph_n_nodes(lowered_.graph) == 0) return success();
     ggml_cplan& plan = compute_plan(threads);
     HR_TRY(take_memory(plan, options.reuse_buffers));
     plan.work_data = reinterpret_cast<std::uint8_t*>(memory_.data() + stats_.arena_bytes);
+    plan.abort_callback = options.should_stop ? &wants_stop : nullptr;
+    plan.abort_callback_data = const_cast<RunOptions*>(&options);
     if (options.profile && !timer_) timer_.emplace(lowered_);
     const auto compute_on = [&](ggml_threadpool* pool) {
         plan.threadpool = pool;
@@ -264,6 +270,7 @@ Status CpuInstance::compute(int threads, const RunOptions& options) {
     };
     const ggml_status status =
         threads == 1 ? compute_on(solo_.get()) : compute_on(ThreadPoolLease(threads).pool());
+    if (status == GGML_STATUS_ABORTED) return run_was_stopped();
     if (status != GGML_STATUS_SUCCESS)
         return failure(Code::backend_failure, "ggml's CPU backend failed: {}", ggml_status_to_string(status));
     return take_failures();

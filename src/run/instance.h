@@ -42,6 +42,10 @@ protected:
     /// Points states at the session's buffers and CPU constants at their bytes.
     void place_leaves(const StateBuffers& states);
     Status take_failures();
+    static Error run_was_stopped() { return {Code::cancelled, "the run was stopped by its caller"}; }
+    static Status check_may_run(const RunOptions& options) {
+        return options.should_stop && options.should_stop() ? Status(run_was_stopped()) : success();
+    }
 
     std::shared_ptr<const Plan> plan_;
     LoweredGraph lowered_;

@@ -266,6 +266,7 @@ Status ScheduledInstance::compute_on_device(int threads, bool profile) {
 
 Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
                               int threads, const RunOptions& options) {
+    HR_TRY(check_may_run(options));
     std::vector<std::unique_lock<std::mutex>> turns;
     std::vector<remote::Host*> order;  // one for all, so that two runs never wait for each other
     for (const auto& host : hosts_) order.push_back(host.get());

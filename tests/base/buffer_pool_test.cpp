@@ -132,6 +132,21 @@ TEST(BufferPool, ReportsARequestThatNoMachineCanServe) {
     EXPECT_NE(taken.error().message.find("the activations"), std::string::npos);
 }
 
+TEST(BufferPool, HandsOutNoMoreThanItsLimitTogether) {
+    const BufferPool pool(16, 1 << 20, 256);
+    PooledBuffer held = take(pool, 128);
+    const auto refused = PooledBuffer::take(pool, 129, "the activations");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Code::out_of_memory);
+    EXPECT_EQ(refused.error().message,
+              "192 bytes for the activations are too many: 128 are in use of the 256 that may be");
+    EXPECT_EQ(pool.stats().live_bytes, 128u);
+    take(pool, 128);
+    EXPECT_TRUE(PooledBuffer::take(pool, 128, "more", false).ok()) << "what came back may be taken again";
+    held.release();
+    EXPECT_TRUE(PooledBuffer::take(pool, 256, "all of it").ok());
+}
+
 TEST(BufferPool, ServesConcurrentThreads) {
     const BufferPool pool(4);
     std::vector<std::thread> threads;

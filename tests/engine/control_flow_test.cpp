@@ -192,6 +192,19 @@ TEST(Loop, MeetsTheLimitOfTheCaller) {
         << "the session goes on working";
 }
 
+TEST(Loop, EndsWhenItsCallerWantsItToStop) {
+    const Executable executable = compile(sums());
+    Session session(executable);
+    const Inputs in = loop_inputs(INT64_MAX, {-1e9}, 5);
+    int asked = 0;
+    const RunOptions options{.should_stop = [&] { return ++asked > 50; }};
+    EXPECT_THAT(message_of([&] { run_open(session, executable, in, options); }, Code::cancelled),
+                HasSubstr("the run was stopped by its caller"));
+    EXPECT_EQ(asked, 51);
+    EXPECT_THAT(run_open(session, executable, loop_inputs(2, {1}, 1000))[0].as(), ElementsAre(2))
+        << "the session goes on working";
+}
+
 TEST(Loop, CountsTheIterationsOfLoopsInItsBodyToo) {
     TestGraph body;
     const ValueId i = body.input("i", {}, DType::i64), total = body.input("total", {n()}),
