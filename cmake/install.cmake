@@ -55,7 +55,7 @@ install(TARGETS headrace EXPORT headraceTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET wasi_nn_backend)
-  set_target_properties(headrace_llm_shared headrace_serve wasi_nn_backend wasi_nn_llamacpp PROPERTIES
+  set_target_properties(headrace_llm_shared headrace_serve wasi_nn_backend wasi_nn_llamacpp wasi_nn_onnx PROPERTIES
     INSTALL_RPATH "${origin};${origin}/headrace;${outside}")
   install(TARGETS headrace_llm_shared EXPORT headraceTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries
@@ -63,7 +63,7 @@ if(TARGET wasi_nn_backend)
   install(TARGETS headrace_serve EXPORT headraceTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(TARGETS wasi_nn_backend wasi_nn_llamacpp LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
+  install(TARGETS wasi_nn_backend wasi_nn_llamacpp wasi_nn_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   if(TARGET ggml-headrace)
     install(TARGETS ggml-headrace LIBRARY DESTINATION ${private_dir} COMPONENT libraries)
   endif()

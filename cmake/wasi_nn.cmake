@@ -1,12 +1,6 @@
-# libheadrace_llm.so, the engine with llama.cpp inside behind headrace/language_model.h, and the two thin libraries
-# that hosts load: one engine serves all of them in a process. Installed it is the target headrace::llm.
-file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
-list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
-add_library(headrace_doors_wasi_nn STATIC ${door_sources})
-headrace_unity(headrace_doors_wasi_nn)
-target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm)
-add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_llm>
-  $<TARGET_OBJECTS:headrace_base>)
+# libheadrace_llm.so, the engine with llama.cpp inside behind headrace/language_model.h. Installed it is the target
+# headrace::llm.
+add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_llm> $<TARGET_OBJECTS:headrace_base>)
 target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
 target_include_directories(headrace_llm_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_features(headrace_llm_shared INTERFACE cxx_std_20)
@@ -15,15 +9,25 @@ set_target_properties(headrace_llm_shared PROPERTIES OUTPUT_NAME headrace_llm EX
 # Hosts bring llama.cpp or ggml of their own: what is inside stays inside.
 target_link_options(headrace_llm_shared PRIVATE ${HEADRACE_HIDE_ARCHIVES})
 
-foreach(interface backend llamacpp)
-  add_library(wasi_nn_${interface} SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${interface}_abi.cpp)
+# The libraries that hosts load, on the two lanes' libraries: one engine serves all of them in a process.
+file(GLOB door_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/*.cpp)
+list(FILTER door_sources EXCLUDE REGEX "_abi.cpp$")
+add_library(headrace_doors_wasi_nn STATIC ${door_sources})
+headrace_unity(headrace_doors_wasi_nn)
+target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm headrace_engine headrace_doors_webnn headrace_doors_onnx)
+
+foreach(interface backend llamacpp onnx)
+  string(REPLACE onnx llamacpp source ${interface})  # WAMR looks for a library by each encoding's name
+  add_library(wasi_nn_${interface} SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${source}_abi.cpp
+    $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_base>)
   target_include_directories(wasi_nn_${interface} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-  target_link_libraries(wasi_nn_${interface} PRIVATE headrace_llm_shared)
+  target_link_libraries(wasi_nn_${interface} PRIVATE headrace headrace_llm_shared $<TARGET_FILE:fmt::fmt> Threads::Threads)
   target_include_directories(wasi_nn_${interface} PRIVATE
     $<TARGET_PROPERTY:headrace_llm,INTERFACE_INCLUDE_DIRECTORIES>)
   # WAMR closes and opens the library again while its threads run.
-  target_link_options(wasi_nn_${interface} PRIVATE -Wl,-z,nodelete)
-  set_target_properties(wasi_nn_${interface} PROPERTIES BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
+  target_link_options(wasi_nn_${interface} PRIVATE -Wl,-z,nodelete ${HEADRACE_HIDE_ARCHIVES})
+  set_target_properties(wasi_nn_${interface} PROPERTIES LINKER_LANGUAGE CXX
+    BUILD_RPATH "$ORIGIN;${HEADRACE_GGML_LIB_DIR}")
 endforeach()
 
 # Where users of the backends that came before look for it.

@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +40,16 @@ struct HostOptions {
     /// is moved to the range's end, what cannot be taken is left out, and each is a warning. What confines
     /// guests is never read so.
     bool lenient = false;
+};
+
+/// What the host's parameters allow guests beside their language models; 0 stands for any number.
+struct GuestLimits {
+    int graphs = 0, contexts = 0;       ///< at once
+    bool bytes = true;                  ///< whether they bring models along, as bytes
+    std::int64_t model_bytes = 0;       ///< of one model
+    std::int64_t graph_bytes = 0;          ///< of the inputs, outputs and activations of a graph's contexts
+    std::chrono::milliseconds compute{0};  ///< of a run of a graph
+    int threads = 0;
 };
 
 /// Of a model, and whether it gives vectors in place of texts.
@@ -101,6 +113,14 @@ public:
     void unload(Id model);
     /// Code::not_found where none is loaded.
     Id first() const;
+
+    // For what else than language models a host lets guests load.
+    const GuestLimits& limits() const;
+    /// Calls `read` with the path that a guest's name stands for; what that throws names files as the guest
+    /// does. Errors: Code::denied for a name outside the model root; those of `read`.
+    void read_file(std::string_view name, const std::function<void(const std::string& path)>& read) const;
+    /// A number that no model gets.
+    Id reserve();
 
     /// Errors: LanguageModel::conversation's; Code::not_found.
     HostedConversation open(Id model, std::optional<std::string_view> session = std::nullopt);

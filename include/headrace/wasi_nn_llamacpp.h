@@ -1,6 +1,6 @@
-/* The C interface of libwasi_nn_llamacpp.so, as WAMR calls its backends for GGML graphs: tensors and outputs
- * carry their size. The functions and their rules are those of wasi_nn_backend.h, except for what is said
- * here. */
+/* The C interface of libwasi_nn_llamacpp.so and libwasi_nn_onnx.so, as WAMR calls its backends for GGML and
+ * ONNX graphs: tensors and outputs carry their size. Both serve both. The functions and their rules are those
+ * of wasi_nn_backend.h, except for what is said here. */
 #ifndef HEADRACE_WASI_NN_LLAMACPP_H
 #define HEADRACE_WASI_NN_LLAMACPP_H
 
@@ -19,11 +19,11 @@ typedef enum {
     success = 0,
     invalid_argument = 1,
     invalid_encoding = 2,
-    missing_memory = 3,
+    missing_memory = 3, /* also: beyond max_graph_bytes */
     busy = 4, /* a queue, the sessions or the contexts are full */
     runtime_error = 5,
     unsupported_operation = 6,
-    too_large = 7,
+    too_large = 7, /* a buffer, or max_model_bytes, is too small */
     not_found = 8, /* also: a file outside the model root */
     end_of_sequence = 100,
     context_full = 101,
@@ -41,7 +41,8 @@ typedef struct {
     uint32_t size;
 } tensor_dimensions;
 
-/* data.size is the number of bytes, whatever the dimensions say. */
+/* type: fp16 0, fp32 1, fp64 2, u8 3, i32 4, i64 5, and bf16 6, which is ours. data.size is the number of
+ * bytes: of a text whatever the dimensions say, of a tensor what they and the type say. */
 typedef struct {
     tensor_dimensions* dimensions;
     uint8_t type;
@@ -78,6 +79,9 @@ HEADRACE_WASI_NN_API wasi_nn_error init_execution_context(void* ctx, graph g,
                                                           graph_execution_context* exec_ctx);
 HEADRACE_WASI_NN_API wasi_nn_error init_execution_context_with_session_id(void* ctx, const char* session_id,
                                                                           graph_execution_context* exec_ctx);
+/* The same for a session of any graph. */
+HEADRACE_WASI_NN_API wasi_nn_error headrace_init_execution_context(void* ctx, graph g, const char* session_id,
+                                                                   graph_execution_context* exec_ctx);
 HEADRACE_WASI_NN_API wasi_nn_error close_execution_context(void* ctx, graph_execution_context exec_ctx);
 
 /* output->size is the capacity. What does not fit is too_large, with nothing written and the size that is

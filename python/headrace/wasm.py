@@ -1,7 +1,8 @@
-"""`headrace wasm`: runs a WebAssembly guest that uses language models through WASI-NN, under wasmtime.
+"""`headrace wasm`: runs a WebAssembly guest that uses models through WASI-NN, under wasmtime.
 
-The imports of `wasi_ephemeral_nn` are served by libwasi_nn_llamacpp.so, which reads and writes the guest's
-memory where it is. Every pointer of a guest is checked against that memory; a wrong one gets an error code.
+A guest is a core module, whose imports of `wasi_ephemeral_nn` are served by libwasi_nn_llamacpp.so, or a
+component, whose imports of `wasi:nn` and `headrace:nn` are (_component.py). The library reads and writes a
+module's memory where it is. Every pointer of a guest is checked against that memory; a wrong one gets an error code.
 """
 
 from __future__ import annotations
@@ -12,49 +13,24 @@ import itertools
 import json
 import os
 import signal
-import struct
 import sys
 import tempfile
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._wasi_nn import Array, Bytes, Tensor, find_library
+from ._wasi_nn import Array, Backend, Bytes, Tensor, find_library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import wasmtime
 
+    from ._module_functions import Functions, GuestMemory
+
 INVALID_ARGUMENT = 1
-
-
-class OutOfBoundsError(Exception):
-    """A guest's pointer and size reach outside its memory."""
-
-
-class GuestMemory:
-    """The linear memory of the guest that calls, for the length of one call."""
-
-    def __init__(self, caller: wasmtime.Caller) -> None:
-        import wasmtime
-
-        memory = caller.get("memory")
-        if not isinstance(memory, wasmtime.Memory):
-            raise OutOfBoundsError("the guest exports no memory")
-        self._size = memory.data_len(caller)
-        self._address = ctypes.addressof(memory.data_ptr(caller).contents) if self._size else 0
-
-    def at(self, pointer: int, size: int) -> int:
-        """The address of `size` bytes."""
-        if pointer + size > self._size:
-            raise OutOfBoundsError(f"{size} bytes at {pointer} of {self._size}")
-        return self._address + pointer
-
-    def words(self, pointer: int, count: int) -> tuple[int, ...]:
-        return struct.unpack(f"<{count}I", ctypes.string_at(self.at(pointer, 4 * count), 4 * count))
-
-    def put_word(self, address: int, value: ctypes.c_uint32) -> None:
-        ctypes.memmove(address, ctypes.byref(value), 4)
 
 
 class WasiNn:
@@ -82,33 +58,32 @@ class WasiNn:
         on_failed_load: Callable[[str], None] | None = None,
     ) -> None:
         """on_failed_load: gets the name that a guest could not load."""
-        self._library = ctypes.CDLL(os.fspath(library))
+        self.backend = Backend(library, config)
+        self._library, self._context = self.backend.library, self.backend.handle
         self._on_failed_load = on_failed_load
-        self._context = ctypes.c_void_p()
-        text = json.dumps(config).encode()
-        code = self._library.init_backend_with_config(ctypes.byref(self._context), text, len(text))
-        if code:
-            raise ValueError(f"the configuration {text.decode()} was refused with {code}; the log says why")
+        self._functions: list[Functions] = []
 
     def close(self) -> None:
-        self._library.deinit_backend(self._context)
+        self.backend.close()
 
     def define(self, linker: wasmtime.Linker) -> None:
-        """Gives the imports of `wasi_ephemeral_nn` to a linker."""
-        import wasmtime
+        """Gives the imports of `wasi_ephemeral_nn` to a linker, which needs them as long as this lives."""
+        from ._module_functions import Functions
 
-        i32 = wasmtime.ValType.i32()
+        functions = Functions()
         for name, parameters in self.IMPORTS.items():
-            signature = wasmtime.FuncType([i32] * parameters, [i32])
-            function = self._checked(getattr(self, f"_{name}"))
-            linker.define_func("wasi_ephemeral_nn", name, signature, function, access_caller=True)
+            functions.add(
+                linker, "wasi_ephemeral_nn", name, parameters, self._checked(getattr(self, f"_{name}"))
+            )
+        self._functions.append(functions)
 
     @staticmethod
     def _checked(function: Callable[..., int]) -> Callable[..., int]:
-        # WebAssembly's i32 has no sign; wasmtime gives it one.
-        def call(caller: wasmtime.Caller, *arguments: int) -> int:
+        from ._module_functions import OutOfBoundsError
+
+        def call(memory: GuestMemory, *arguments: int) -> int:
             try:
-                return function(GuestMemory(caller), *(argument & 0xFFFFFFFF for argument in arguments))
+                return function(memory, *arguments)
             except OutOfBoundsError:
                 return INVALID_ARGUMENT
 
@@ -193,39 +168,132 @@ class WasiNn:
         return code
 
 
+@dataclass(frozen=True)
+class Sandbox:
+    """What a guest gets of the machine."""
+
+    arguments: Sequence[str] = ()
+    #: Its variables, all of them.
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: Its names of folders, and the folders; it may read and write in them.
+    folders: Mapping[str, str] = field(default_factory=dict)
+    #: Bytes of its memory, and seconds until it is ended.
+    max_memory: int | None = None
+    max_time: float | None = None
+
+    def engine(self) -> wasmtime.Engine:
+        import wasmtime
+
+        config = wasmtime.Config()
+        config.epoch_interruption = self.max_time is not None
+        return wasmtime.Engine(config)
+
+    def store(self, engine: wasmtime.Engine, name: str) -> wasmtime.Store:
+        import wasmtime
+
+        store = wasmtime.Store(engine)
+        if self.max_memory is not None:
+            store.set_limits(memory_size=self.max_memory)
+        if self.max_time is not None:
+            store.set_epoch_deadline(1)
+        wasi = wasmtime.WasiConfig()
+        wasi.argv = [name, *self.arguments]
+        wasi.inherit_stdin()
+        wasi.inherit_stdout()
+        wasi.inherit_stderr()
+        wasi.env = list(self.environment.items())
+        for guests_name, folder in self.folders.items():
+            wasi.preopen_dir(folder, guests_name)
+        store.set_wasi(wasi)
+        return store
+
+    @contextmanager
+    def clock(self, engine: wasmtime.Engine) -> Iterator[None]:
+        """Ends what runs in the engine when its time is over."""
+        if self.max_time is None:
+            yield
+            return
+        timer = threading.Timer(self.max_time, engine.increment_epoch)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def is_component(guest: Path) -> bool:
+    """Whether a file is a component; else it is a core module, or none of both."""
+    with guest.open("rb") as file:
+        return file.read(8) == b"\0asm\x0d\0\1\0"
+
+
+def _run_module(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
+    import wasmtime
+
+    engine = sandbox.engine()
+    module = wasmtime.Module.from_file(engine, os.fspath(guest))
+    store = sandbox.store(engine, guest.name)
+    linker = wasmtime.Linker(engine)
+    linker.define_wasi()
+    nn.define(linker)
+    with sandbox.clock(engine):
+        start = linker.instantiate(store, module).exports(store).get("_start")
+        if not isinstance(start, wasmtime.Func):
+            raise ValueError("it exports no _start, and so is no WASI program")
+        try:
+            start(store)
+        except wasmtime.ExitTrap as exit_trap:
+            return exit_trap.code
+    return 0
+
+
+def _run_component(guest: Path, sandbox: Sandbox, backend: Backend) -> int:
+    import wasmtime
+    from wasmtime import component as model
+
+    from ._component import Components
+
+    engine = sandbox.engine()
+    component = model.Component.from_file(engine, guest)
+    store = sandbox.store(engine, guest.name)
+    linker = model.Linker(engine)
+    linker.add_wasip2()
+    imports = Components(backend)
+    imports.define(linker)
+    commands = [name for name in component.type.exports(engine) if name.startswith("wasi:cli/run@")]
+    if not commands:
+        raise ValueError("it exports no wasi:cli/run, and so is no command")
+    with sandbox.clock(engine):
+        try:
+            instance = linker.instantiate(store, component)
+            run = instance.get_func(
+                store, instance.get_export_index(store, "run", instance.get_export_index(store, commands[0]))
+            )
+            result = run(store)
+        except wasmtime.ExitTrap as exit_trap:
+            return exit_trap.code
+        except wasmtime.WasmtimeError:
+            if imports.failure:
+                raise ValueError(str(imports.failure)) from imports.failure
+            raise
+    return 1 if isinstance(result, model.Variant) and result.tag == "err" else 0
+
+
 def run_guest(
     guest: Path,
-    arguments: list[str],
     aliases: Mapping[str, str],
     config: Mapping[str, object] | None = None,
     library: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    folders: Mapping[str, str] | None = None,
+    sandbox: Sandbox | None = None,
 ) -> int:
-    """Runs a WASI program and returns its exit status.
+    """Runs a WASI program, a core module or a component, and returns its exit status.
 
     aliases: names that the guest may load, and the models' paths. Others are looked for in
     HEADRACE_MODEL_ROOT or the root that HEADRACE_CONFIG names; without either there are none.
     config: as init_backend_with_config takes it, see docs/parameters.md.
-    environment: the guest's variables, all of them.
-    folders: the guest's names of folders, and the folders; it may read and write in them.
     """
-    import wasmtime
-
-    engine = wasmtime.Engine()
-    module = wasmtime.Module.from_file(engine, os.fspath(guest))
-    store = wasmtime.Store(engine)
-    wasi = wasmtime.WasiConfig()
-    wasi.argv = [guest.name, *arguments]
-    wasi.inherit_stdin()
-    wasi.inherit_stdout()
-    wasi.inherit_stderr()
-    wasi.env = list((environment or {}).items())
-    for name, folder in (folders or {}).items():
-        wasi.preopen_dir(folder, name)
-    store.set_wasi(wasi)
-    linker = wasmtime.Linker(engine)
-    linker.define_wasi()
+    sandbox = sandbox or Sandbox()
     with tempfile.TemporaryDirectory(prefix="headrace-no-models-") as empty:
         confined = os.environ.setdefault("HEADRACE_MODEL_ROOT", empty) != empty
         try:
@@ -239,19 +307,14 @@ def run_guest(
 
             nn = WasiNn(library or find_library(), {**(config or {}), **names}, explain)
             try:
-                nn.define(linker)
-                start = linker.instantiate(store, module).exports(store).get("_start")
-                if not isinstance(start, wasmtime.Func):
-                    raise ValueError("it exports no _start, and so is no WASI program")
-                start(store)
-            except wasmtime.ExitTrap as exit_trap:
-                return exit_trap.code
+                if is_component(guest):
+                    return _run_component(guest, sandbox, nn.backend)
+                return _run_module(guest, sandbox, nn)
             finally:
                 nn.close()
         finally:
             if not confined:
                 del os.environ["HEADRACE_MODEL_ROOT"]
-    return 0
 
 
 def _alias(text: str) -> tuple[str, str]:
@@ -289,13 +352,13 @@ def _json_object(text: str) -> dict[str, object]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace wasm",
-        description="Run a WebAssembly guest that uses language models through WASI-NN.",
-        usage="%(prog)s GUEST.wasm --model M.gguf [--alias NAME=PATH] [--config JSON] [--env NAME=VALUE] "
-        "[--dir FOLDER[::NAME]] [-- ARGUMENT ...]",
+        description="Run a WebAssembly guest, a module or a component, that uses models through WASI-NN.",
+        usage="%(prog)s GUEST.wasm --model FILE [--alias NAME=PATH] [--config JSON] [--env NAME=VALUE] "
+        "[--dir FOLDER[::NAME]] [--max-memory BYTES] [--max-time SECONDS] [-- ARGUMENT ...]",
         epilog="What follows -- is the guest's.",
     )
     parser.add_argument("guest", type=Path, metavar="GUEST.wasm")
-    parser.add_argument("--model", metavar="M.gguf", help="the model that the guest loads as 'default'")
+    parser.add_argument("--model", metavar="FILE", help="the model that the guest loads as 'default'")
     parser.add_argument(
         "--alias",
         type=_alias,
@@ -323,6 +386,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER[::NAME]",
         help="a folder in which the guest may read and write, and its name for it",
     )
+    parser.add_argument(
+        "--max-memory", type=int, metavar="BYTES", help="of the guest, which cannot grow beyond them"
+    )
+    parser.add_argument(
+        "--max-time", type=float, metavar="SECONDS", help="until the guest is ended, whatever it does"
+    )
     parser.add_argument("--library", type=Path, metavar="FILE", help="another libwasi_nn_llamacpp.so")
     return parser
 
@@ -348,15 +417,10 @@ def main(arguments: list[str]) -> int:
         print("headrace wasm needs the package wasmtime: pip install wasmtime", file=sys.stderr)
         return 2
     try:
-        return run_guest(
-            options.guest,
-            arguments[end + 1 :],
-            aliases,
-            options.config,
-            options.library,
-            dict(options.env),
-            dict(options.dir),
+        sandbox = Sandbox(
+            arguments[end + 1 :], dict(options.env), dict(options.dir), options.max_memory, options.max_time
         )
+        return run_guest(options.guest, aliases, options.config, options.library, sandbox)
     except (OSError, ValueError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
         print(f"headrace wasm: {options.guest}: {error}", file=sys.stderr)
         return 1

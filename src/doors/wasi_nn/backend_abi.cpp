@@ -2,16 +2,22 @@
 #define HEADRACE_WASI_NN_NO_MACROS
 #include "headrace/wasi_nn_backend.h"
 
+#include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "doors/wasi_nn/door.h"
 
 namespace {
 
+using headrace::DType;
 using headrace::wasi_nn::Door;
+using headrace::wasi_nn::GuestTensor;
 using headrace::wasi_nn::Output;
 
 static_assert(sizeof(tensor) == 24 && offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16);
+
+constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::bf16, DType::u8, DType::i32, DType::i64};
 
 Door& door() {
     static Door door({.codes = {.missing_memory = wasi_nn_error_runtime_error,
@@ -23,6 +29,7 @@ Door& door() {
                                 .not_found = wasi_nn_error_not_found,
                                 .security = wasi_nn_error_security,
                                 .unknown = wasi_nn_error_unknown},
+                      .types = kTypes,
                       .replaces = true,
                       .history = true,
                       .truncates = true,
@@ -34,17 +41,12 @@ using AbiOutput = tensor_data;
 
 bool is_missing(const tensor* input) { return !input || !input->data; }
 
-/// The bytes of a tensor; see the header for what its dimensions mean.
-std::string_view bytes_of(const tensor& input) {
-    std::uint64_t size = 0;
-    if (input.dimensions && input.dimensions->buf && input.dimensions->size) {
-        size = 1;
-        for (std::uint32_t i = 0; i < input.dimensions->size && size <= UINT32_MAX; ++i)
-            size *= input.dimensions->buf[i];
-    }
-    const char* text = reinterpret_cast<const char*>(input.data);
-    if (size <= 1 || size > UINT32_MAX) return {text, strlen(text)};
-    return {text, strnlen(text, size)};
+GuestTensor tensor_of(const tensor& input) {
+    const bool has_dimensions = input.dimensions && input.dimensions->buf;
+    return {.dimensions = has_dimensions ? input.dimensions->buf : nullptr,
+            .rank = has_dimensions ? input.dimensions->size : 0,
+            .type_number = input.type,
+            .data = input.data};
 }
 
 Output output_of(AbiOutput output, std::uint32_t* size) { return {output, size ? *size : 0, size}; }

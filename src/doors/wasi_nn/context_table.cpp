@@ -1,86 +1,31 @@
 #include "doors/wasi_nn/context_table.h"
 
-#include <nlohmann/json.hpp>
+#include <filesystem>
+#include <utility>
+#include <vector>
 
+#include "doors/wasi_nn/caught.h"
+#include "doors/wasi_nn/conversation_context.h"
+#include "doors/wasi_nn/graph_context.h"
 #include "doors/wasi_nn/metadata_json.h"
 
 namespace headrace::wasi_nn {
 namespace {
 
-/// A call of the public API, whose errors are exceptions. What else is thrown is its caller's.
-template <class Call>
-auto caught(Call call) -> Result<decltype(call())> {
-    try {
-        return call();
-    } catch (const Exception& e) {
-        return Error{e.code(), e.what(), e.parameter()};
-    }
+constexpr std::string_view kGgufMagic = "GGUF";
+
+/// A language model's parameters for a load: the CPU as the target takes it off the GPU.
+GivenParameters parameters_for(const LoadOptions& options) {
+    const bool is_plain = options.config.empty() && options.target == Target::cpu;
+    return GivenParameters::from_json(is_plain ? R"({"n_gpu_layers": 0})" : options.config);
 }
 
-/// Whether a request has a parameter, which is a truth value.
-bool is_set(const Generation& generation, std::string_view name) {
-    return std::get<bool>(*generation.parameters().find(name));
-}
-
-GivenParameters parameters_of(std::string_view json) {
-    GivenParameters given = GivenParameters::from_json(json);
-    if (!given.mistake || nlohmann::json::accept(json)) return given;
-    // Embedders of the first backends send options that are no JSON, and expect the defaults.
-    return {.warnings = {{"parameters", std::string(given.mistake->what()) + "; the defaults are used"}}};
-}
-
-/// Runs a prompt, or reads a text of a model that gives vectors.
-Result<Answer> answer(HostedConversation& conversation, std::string_view prompt,
-                      const ContextTable::Texts& texts) {
-    return caught([&] {
-        const GivenParameters context = parameters_of(texts.context), request = parameters_of(texts.request);
-        if (conversation.gives_vectors()) {
-            const Embeddings made = conversation.embed(prompt, context, request);
-            return Answer{vectors_json(made), vectors_metadata_json(made)};
-        }
-        Generation generation = conversation.start(prompt, context, request, false);
-        const Reply reply = generation.end();
-        generation.check();
-        return Answer{reply.text, metadata_json(reply, is_set(generation, "return_tokens"))};
-    });
+Result<GraphLoad> graph_load(const LoadOptions& options) {
+    HR_ASSIGN(Parameters parameters, caught([&] { return Parameters::from_json(options.config); }));
+    return GraphLoad{std::move(parameters), options.target};
 }
 
 }  // namespace
-
-struct ContextTable::Context {
-    explicit Context(HostedConversation opened) : conversation(std::move(opened)) {}
-
-    HostedConversation conversation;
-    std::mutex mutex;  // of what follows, up to error
-    std::string prompt, parameters;
-    bool has_prompt = false;
-    std::uint64_t prompt_number = 0;    // that it is, of those that were set
-    std::uint64_t earlier_request = 0;  // the latest one when an input was set
-    std::optional<Answer> answer;
-    std::string piece, piece_metadata;
-    std::optional<Error> error;  // of the last call
-
-    std::mutex pieces;  // of what follows; taken before mutex
-    std::optional<Generation> by_pieces;
-    std::uint64_t pieces_prompt_number = 0;
-    bool tells_speed = false;  // beside every piece
-    std::optional<PieceTime> first_piece;
-
-    /// For outputs 0 and 1, in the place of an earlier call's error.
-    void keep(Answer made) {
-        const std::lock_guard lock(mutex);
-        answer = std::move(made);
-        error.reset();
-    }
-    /// Keeps an error for output 1.
-    template <class T>
-    Result<T> noting_error(Result<T> result) {
-        if (result.ok()) return result;
-        const std::lock_guard lock(mutex);
-        error = result.error();
-        return result;
-    }
-};
 
 ContextTable::~ContextTable() { cancel_all(); }
 
@@ -96,19 +41,84 @@ Result<std::unique_ptr<ContextTable>> ContextTable::create(std::string_view conf
 
 // Graphs.
 
-Result<GraphId> ContextTable::load(std::string_view name, std::string_view config, bool replaces) {
-    return caught([&] { return models_.load(name, GivenParameters::from_json(config), replaces); });
+/// Before the work of a load; keep() sees to loads at the same time.
+Status ContextTable::check_room(bool replaces) {
+    const std::lock_guard lock(mutex_);
+    const auto most = static_cast<std::size_t>(models_.limits().graphs);
+    if (replaces || graphs_.size() < most) return success();
+    return failure(Code::busy, "{} graphs are loaded, the host's max_graphs; unload one", most);
 }
 
-Result<GraphId> ContextTable::load_bytes(std::string_view bytes, std::string_view config, bool replaces) {
-    return caught([&] { return models_.load_bytes(bytes, GivenParameters::from_json(config), replaces); });
+Result<GraphId> ContextTable::keep(GraphId id, std::shared_ptr<LoadedGraph> graph) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto most = static_cast<std::size_t>(models_.limits().graphs);
+        if (graphs_.contains(id) || graphs_.size() < most) {
+            graphs_[id] = std::move(graph);
+            return id;
+        }
+    }
+    if (!graph) HR_TRY(caught([&] { return models_.unload(id), std::monostate(); }));
+    return check_room(false).error();
 }
 
-Status ContextTable::unload(GraphId graph) {
-    return caught([&] {
-        models_.unload(graph);
-        return std::monostate();
-    });
+Result<GraphId> ContextTable::load_model(std::string_view name, const LoadOptions& options) {
+    HR_ASSIGN(const GraphId id,
+              caught([&] { return models_.load(name, parameters_for(options), options.replaces); }));
+    return keep(id, nullptr);
+}
+
+Result<GraphId> ContextTable::load(std::string_view name, const LoadOptions& options) {
+    HR_TRY(check_room(options.replaces));
+    std::shared_ptr<LoadedGraph> graph;
+    const auto read = [&](const std::string& path) {
+        if (LoadedGraph::is_file_of_one(path)) {
+            const GraphLoad load = value_or_throw(graph_load(options));
+            graph = value_or_throw(LoadedGraph::of_file(path, name, load, models_.limits()));
+            return;
+        }
+        std::error_code error;  // of a file that is none, which the model's own load tells of
+        const auto bytes = std::filesystem::file_size(path, error);
+        if (!error) value_or_throw(check_model_bytes(bytes, models_.limits()));
+    };
+    HR_TRY(caught([&] { return models_.read_file(name, read), std::monostate(); }));
+    return graph ? keep(models_.reserve(), std::move(graph)) : load_model(name, options);
+}
+
+Result<GraphId> ContextTable::load_bytes(std::string_view bytes, Encoding encoding,
+                                         const LoadOptions& options) {
+    const GuestLimits& limits = models_.limits();
+    if (!limits.bytes)
+        return failure(Code::denied, "the host lets guests load models by name alone (guest_bytes)");
+    HR_TRY(check_room(options.replaces));
+    HR_TRY(check_model_bytes(bytes.size(), limits));
+    if (encoding == Encoding::any && bytes.starts_with(kGgufMagic)) {
+        HR_ASSIGN(const GraphId id, caught([&] {
+                      return models_.load_bytes(bytes, parameters_for(options), options.replaces);
+                  }));
+        return keep(id, nullptr);
+    }
+    HR_ASSIGN(const GraphLoad load, graph_load(options));
+    auto graph = LoadedGraph::of_onnx(bytes, load, limits);
+    if (!graph.ok() && encoding == Encoding::any && graph.error().code == Code::invalid_argument)
+        return graph.error().within("the bytes do not begin as GGUF does, and as an ONNX model");
+    HR_TRY(graph);
+    return keep(models_.reserve(), std::move(graph).value());
+}
+
+Status ContextTable::unload(GraphId id) {
+    std::shared_ptr<LoadedGraph> graph;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = graphs_.find(id);
+        if (found == graphs_.end()) return failure(Code::not_found, "there is no graph {}", id);
+        graph = std::move(found->second);
+        graphs_.erase(found);
+    }
+    if (!graph) return caught([&] { return models_.unload(id), std::monostate(); });
+    graph->is_unloaded = true;
+    forget_orphans(Forgotten::of_tensors);
+    return success();
 }
 
 Result<GraphId> ContextTable::first_graph() {
@@ -117,37 +127,50 @@ Result<GraphId> ContextTable::first_graph() {
 
 // Contexts.
 
-Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_view> session) {
-    const auto open = [&] { return models_.open(graph, session); };
-    Result<HostedConversation> opened = caught(open);
-    const bool is_anonymous = !session || session->empty();
-    if (!opened.ok() && opened.error().code == Code::busy && is_anonymous) {
-        forget_orphans();
-        opened = caught(open);
+Result<std::shared_ptr<Context>> ContextTable::opened(GraphId id, std::optional<std::string_view> session) {
+    std::shared_ptr<LoadedGraph> graph;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto most = static_cast<std::size_t>(models_.limits().contexts);
+        if (contexts_.size() >= most)
+            return failure(Code::busy, "{} contexts are open, the host's max_contexts; close one", most);
+        if (const auto found = graphs_.find(id); found != graphs_.end()) graph = found->second;
     }
-    HR_ASSIGN(HostedConversation conversation, std::move(opened));
+    return caught([&]() -> std::shared_ptr<Context> {
+        if (graph) return std::make_shared<GraphContext>(graph, models_.limits().compute);
+        return std::make_shared<ConversationContext>(models_.open(id, session));
+    });
+}
+
+Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_view> session) {
+    Result<std::shared_ptr<Context>> context = opened(graph, session);
+    if (!context.ok() && context.error().code == Code::busy) {
+        forget_orphans(Forgotten::all);
+        context = opened(graph, session);
+    }
+    HR_TRY(context);
     const std::lock_guard lock(mutex_);
     const ContextId id = next_context_++;
-    contexts_[id] = std::make_shared<Context>(std::move(conversation));
+    contexts_[id] = std::move(context).value();
     return id;
 }
 
-/// Guests cannot close contexts: those of unloaded graphs, unless a request still runs there, are no use.
-void ContextTable::forget_orphans() {
+/// Guests cannot close contexts: those of unloaded graphs, unless something still runs there, are no use.
+void ContextTable::forget_orphans(Forgotten which) {
     std::vector<std::shared_ptr<Context>> gone;
     {
         const std::lock_guard lock(mutex_);
         for (auto entry = contexts_.begin(); entry != contexts_.end();) {
-            const HostedConversation& conversation = entry->second->conversation;
-            const bool is_orphan = !conversation.has_model() && !conversation.has_requests();
+            const bool is_meant = which == Forgotten::all || entry->second->holds_tensors();
+            const bool is_orphan = is_meant && entry->second->is_orphan();
             if (is_orphan) gone.push_back(entry->second);
             entry = is_orphan ? contexts_.erase(entry) : std::next(entry);
         }
     }
-    for (const auto& context : gone) context->conversation.close();
+    for (const auto& context : gone) context->close();
 }
 
-Result<std::shared_ptr<ContextTable::Context>> ContextTable::find(ContextId context) {
+Result<std::shared_ptr<Context>> ContextTable::find(ContextId context) {
     const std::lock_guard lock(mutex_);
     const auto found = contexts_.find(context);
     if (found == contexts_.end())
@@ -158,191 +181,105 @@ Result<std::shared_ptr<ContextTable::Context>> ContextTable::find(ContextId cont
 
 Status ContextTable::close(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_TRY(cancel(id));
-    HR_TRY(end_pieces(id));
+    HR_TRY(context->end_pieces());
     {
         const std::lock_guard lock(mutex_);
         if (contexts_.erase(id) == 0)
             return failure(Code::not_found, "execution context {} is closed already", id);
     }
-    context->conversation.close();
+    context->cancel();
+    context->close();
     return success();
 }
 
-// Inputs and outputs.
+// What a context does itself.
 
-Status ContextTable::set_input(ContextId id, std::uint32_t index, std::string_view bytes) {
+Status ContextTable::set_input(ContextId id, std::uint32_t index, const GuestTensor& tensor) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard lock(context->mutex);
-    if (index == 0) {
-        context->prompt = bytes;
-        context->has_prompt = true;
-        ++context->prompt_number;
-    } else if (index == 1) {
-        context->parameters = bytes;
-    } else {
-        return invalid("there is no input {}: 0 is the prompt, 1 parameters as JSON", index);
-    }
-    context->answer.reset();
-    context->error.reset();
-    context->earlier_request = context->conversation.latest_request();
-    return success();
+    return context->set_input(index, tensor);
 }
-
-Result<std::string> ContextTable::output(ContextId id, std::uint32_t index) {
-    if (id == 0 && index == 1) {
-        const std::lock_guard lock(mutex_);
-        if (last_failure_) return error_json(*last_failure_);
-    }
-    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard lock(context->mutex);
-    if (index == 1 && context->error) return error_json(*context->error);
-    if (index == 1 && !context->piece_metadata.empty()) return context->piece_metadata;
-    if (!context->answer) return failure(Code::invalid_state, "nothing was computed since the last input");
-    if (index > 1) return invalid("there is no output {}: 0 is the answer, 1 its metadata as JSON", index);
-    return index == 0 ? context->answer->text : context->answer->metadata;
-}
-
-// Whole answers.
 
 Status ContextTable::compute(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_ASSIGN(Answer made, context->noting_error(answer_inputs(*context)));
-    context->keep(std::move(made));
-    return success();
+    return context->compute();
 }
 
 Result<std::string> ContextTable::run(ContextId id, std::string_view prompt, std::string_view parameters) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_TRY(set_input(id, 0, prompt));
-    std::string own;
-    {
-        const std::lock_guard lock(context->mutex);
-        own = context->parameters;
-    }
-    HR_ASSIGN(Answer made, context->noting_error(answer(context->conversation, prompt,
-                                                        {.context = own, .request = parameters})));
-    std::string text = made.text;
-    context->keep(std::move(made));
-    return text;
+    return context->run(prompt, parameters);
 }
 
 Result<Answer> ContextTable::infer(ContextId id, std::string_view prompt, std::string_view parameters) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    return answer(context->conversation, prompt, {.context = {}, .request = parameters});
+    return context->infer(prompt, parameters);
 }
 
-Result<Answer> ContextTable::answer_inputs(Context& context) {
-    std::string prompt, parameters;
-    {
-        const std::lock_guard lock(context.mutex);
-        context.answer.reset();
-        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
-        prompt = context.prompt;
-        parameters = context.parameters;
+Result<int> ContextTable::read_output(ContextId id, std::uint32_t index, const OutputReader& read) {
+    if (id == 0 && index == 1) {
+        std::optional<Error> failed;
+        {
+            const std::lock_guard lock(mutex_);
+            failed = last_failure_;
+        }
+        if (failed) return read(error_json(*failed), OutputForm::json);
     }
-    return answer(context.conversation, prompt, {.context = parameters, .request = {}});
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    return context->read_output(index, read);
 }
 
-// Answers piece by piece.
-
-Status ContextTable::start_pieces(Context& context) {
-    std::string prompt, parameters;
-    {
-        const std::lock_guard lock(context.mutex);
-        if (!context.has_prompt) return failure(Code::invalid_state, "input 0, the prompt, was not set");
-        prompt = context.prompt;
-        parameters = context.parameters;
-        context.pieces_prompt_number = context.prompt_number;
-    }
-    context.first_piece.reset();
-    return caught([&] {
-        context.by_pieces = context.conversation.start(prompt, parameters_of(parameters), {}, true);
-        context.tells_speed = is_set(*context.by_pieces, "timings_per_token");
-        return std::monostate();
-    });
+Result<std::string> ContextTable::output(ContextId id, std::uint32_t index) {
+    std::string copy;
+    HR_TRY(read_output(id, index, [&](std::string_view bytes, OutputForm) {
+        copy = bytes;
+        return 0;
+    }));
+    return copy;
 }
 
 Result<std::optional<std::string>> ContextTable::compute_piece(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard turn(context->pieces);
-    if (!context->by_pieces) HR_TRY(context->noting_error(start_pieces(*context)));
-    Result<std::optional<Piece>> next = std::optional<Piece>();
-    do next = caught([&] { return context->by_pieces->next(); });
-    while (next.ok() && next.value() && next.value()->progress);
-    if (next.ok() && next.value()) {
-        const Piece& piece = *next.value();
-        const PieceTime now{std::chrono::steady_clock::now(), piece.tokens};
-        if (!context->first_piece) context->first_piece = now;
-        const std::lock_guard lock(context->mutex);
-        if (context->tells_speed) context->piece_metadata = piece_metadata_json(*context->first_piece, now);
-        context->piece = piece.text;
-        context->error.reset();
-        return std::optional(piece.text);
-    }
-    HR_TRY(context->noting_error(finish_pieces(*context)));
-    return std::optional<std::string>();
+    return context->compute_piece();
 }
 
 Result<std::string> ContextTable::last_piece(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    const std::lock_guard lock(context->mutex);
-    return context->piece;
+    return context->last_piece();
 }
 
 Status ContextTable::end_pieces(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    HR_TRY(cancel(id));  // whoever waits for a piece gets the end
-    const std::lock_guard turn(context->pieces);
-    if (context->by_pieces) static_cast<void>(finish_pieces(*context));  // it failed, as it was cancelled
-    return success();
+    return context->end_pieces();
 }
-
-/// Keeps what there is, and says how the request ended. The prompt is used up then: the next call needs a new
-/// one, which may be there already.
-Status ContextTable::finish_pieces(Context& context) {
-    Generation generation = std::move(*context.by_pieces);
-    context.by_pieces.reset();
-    generation.cancel();
-    const Reply reply = generation.end();
-    const std::lock_guard lock(context.mutex);
-    if (context.prompt_number == context.pieces_prompt_number) context.has_prompt = false;
-    context.answer = {reply.text, metadata_json(reply, is_set(generation, "return_tokens"))};
-    context.error.reset();
-    context.piece.clear();
-    context.piece_metadata.clear();
-    return caught([&] {
-        generation.check();
-        return std::monostate();
-    });
-}
-
-// The rest.
 
 Status ContextTable::cancel(ContextId id) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
-    context->conversation.cancel();
+    context->cancel();
     return success();
 }
+
+void ContextTable::cancel_all() {
+    models_.close();
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, graph] : graphs_)
+        if (graph) graph->is_unloaded = true;
+}
+
+// The rest.
 
 void ContextTable::remember_failure(const Error& error) {
     const std::lock_guard lock(mutex_);
     last_failure_ = error;
 }
 
-ContextTable::Origin ContextTable::origin_of(ContextId id) {
+Context::Origin ContextTable::origin_of(ContextId id) {
     const auto found = find(id);
-    if (!found.ok()) return {};
-    Context& context = *found.value();
-    const std::lock_guard lock(context.mutex);
-    const std::uint64_t latest = context.conversation.latest_request();
-    return {context.conversation.label(), latest == context.earlier_request ? 0 : latest};
+    return found.ok() ? found.value()->origin() : Context::Origin();
 }
 
 std::string ContextTable::statistics() {
     const HostedStatistics statistics = models_.statistics();
     const std::lock_guard lock(mutex_);
-    return statistics_json(statistics, contexts_.size());
+    return statistics_json(statistics, graphs_, contexts_.size());
 }
 
 }  // namespace headrace::wasi_nn

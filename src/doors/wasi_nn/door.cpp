@@ -8,7 +8,9 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -17,7 +19,16 @@ namespace {
 
 constexpr std::uint32_t kNone = 0;                  // of the contexts
 constexpr std::uint32_t kLongestText = 64u << 20;   // of a prompt or configuration: more is a wrong length
-constexpr std::uint32_t kGgmlEncodings[] = {5, 6};  // WAMR's and the WIT's; WasmEdge's
+
+/// GGML is 5 and autodetection 6 in WAMR and the WIT; in WasmEdge it is the other way round.
+std::optional<Encoding> encoding_of(std::uint32_t number) {
+    switch (number) {
+        case 1: return Encoding::onnx;
+        case 5:
+        case 6: return Encoding::any;
+        default: return std::nullopt;
+    }
+}
 
 /// The living backends. A handle is a number that is never used twice and never followed as a pointer, so
 /// that one which is wrong, old or closed twice is noticed.
@@ -88,7 +99,7 @@ int number_of(Code code, const ErrorCodes& codes) {
     return codes.unknown;
 }
 
-int Door::report(std::string_view function, const Error& error, const ContextTable::Origin& origin) const {
+int Door::report(std::string_view function, const Error& error, const Context::Origin& origin) const {
     HostedModels::log_error(fmt::format("{}: {}", function, error.message), origin.session, origin.request);
     return number_of(error.code, traits_.codes);
 }
@@ -160,17 +171,28 @@ int Door::load(void* ctx, const std::uint8_t* bytes, std::uint32_t size, std::ui
     constexpr std::string_view function = "load";
     if (!graph) return refuse(ctx, function, "the pointer for the graph is NULL");
     if (!bytes || !size) return refuse(ctx, function, "the model's bytes are missing");
-    if (parts != 1) return refuse(ctx, function, "a GGUF model is one builder");
+    if (parts != 1) return refuse(ctx, function, "a model is one builder");
+    if (target > static_cast<std::uint32_t>(Target::tpu))
+        return refuse(ctx, function, "the targets are CPU (0), GPU (1) and TPU (2)");
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
-        if (std::find(std::begin(kGgmlEncodings), std::end(kGgmlEncodings), encoding) ==
-            std::end(kGgmlEncodings))
+        const std::optional<Encoding> form = encoding_of(encoding);
+        if (!form)
             return refuse_as(traits_.codes.invalid_encoding, table, function,
-                             invalid("encoding {} is not GGML (5, or 6 in WasmEdge)", encoding));
+                             invalid("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are",
+                                     encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
-        const char* config = target == 0 ? R"({"n_gpu_layers": 0})" : "";
-        HR_ASSIGN(*graph, table.load_bytes(model, config, traits_.replaces));
-        return 0;
+        const LoadOptions options{.replaces = traits_.replaces, .target = static_cast<Target>(target)};
+        return keep(table, function, table.load_bytes(model, *form, options), graph);
     });
+}
+
+/// The number of a graph that was loaded; memory beyond the limits is the graph's size.
+Result<int> Door::keep(ContextTable& table, std::string_view function, const Result<GraphId>& loaded,
+                       std::uint32_t* graph) const {
+    if (!loaded.ok() && loaded.error().code == Code::out_of_memory)
+        return refuse_as(traits_.codes.too_large, table, function, loaded.error());
+    HR_ASSIGN(*graph, loaded);
+    return 0;
 }
 
 int Door::load_by_name(void* ctx, const char* name, std::uint32_t name_size, const char* config,
@@ -185,11 +207,11 @@ int Door::load_by_name(void* ctx, const char* name, std::uint32_t name_size, con
         // Callers count the NUL at the end, or not.
         const std::string_view text(name, strnlen(name, name_size));
         const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
-        Result<GraphId> loaded = table.load(text, options, traits_.replaces);
+        const Result<GraphId> loaded =
+            table.load(text, {.config = options, .replaces = traits_.replaces});
         if (!loaded.ok() && loaded.error().code == Code::not_found)
             return refuse_as(ErrorCodes::model_not_found, table, function, loaded.error());
-        HR_ASSIGN(*graph, std::move(loaded));
-        return 0;
+        return keep(table, function, loaded, graph);
     });
 }
 
@@ -208,13 +230,16 @@ int Door::open(void* ctx, std::uint32_t graph, std::uint32_t* context) {
     });
 }
 
-int Door::open_session(void* ctx, const char* session, std::uint32_t* context) {
-    constexpr std::string_view function = "init_execution_context_with_session_id";
+int Door::open_session(void* ctx, std::optional<std::uint32_t> graph, const char* session,
+                       std::uint32_t* context) {
+    const std::string_view function =
+        graph ? "headrace_init_execution_context" : "init_execution_context_with_session_id";
     if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
     if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
-        HR_ASSIGN(const GraphId graph, table.first_graph());
-        HR_ASSIGN(*context, table.open(graph, std::string_view(session, strnlen(session, 4096))));
+        const std::string_view name(session, strnlen(session, 4096));
+        HR_ASSIGN(const GraphId used, graph ? Result<GraphId>(*graph) : table.first_graph());
+        HR_ASSIGN(*context, table.open(used, name));
         return 0;
     });
 }
@@ -226,9 +251,11 @@ int Door::close(void* ctx, std::uint32_t context) {
     });
 }
 
-int Door::set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) {
+int Door::set_input(void* ctx, std::uint32_t context, std::uint32_t index, GuestTensor tensor) {
     return guarded("set_input", ctx, context, [&](ContextTable& table) -> Result<int> {
-        HR_TRY(table.set_input(context, index, bytes));
+        if (std::cmp_less(tensor.type_number, traits_.types.size()) && tensor.type_number >= 0)
+            tensor.type = traits_.types[static_cast<std::size_t>(tensor.type_number)];
+        HR_TRY(table.set_input(context, index, tensor));
         return 0;
     });
 }
@@ -242,8 +269,9 @@ int Door::compute(void* ctx, std::uint32_t context) {
 
 int Door::get_output(void* ctx, std::uint32_t context, std::uint32_t index, Output output) {
     return guarded("get_output", ctx, context, [&](ContextTable& table) -> Result<int> {
-        HR_ASSIGN(const std::string text, table.output(context, index));
-        return write(text, output, index == 0 && traits_.truncates);
+        return table.read_output(context, index, [&](std::string_view bytes, OutputForm form) {
+            return write(bytes, form, output);
+        });
     });
 }
 
@@ -256,13 +284,13 @@ int Door::compute_single(void* ctx, std::uint32_t context) {
 
 int Door::get_output_single(void* ctx, std::uint32_t context, std::uint32_t index, Output output) {
     return guarded("get_output_single", ctx, context, [&](ContextTable& table) -> Result<int> {
-        if (index == 1) {
-            HR_ASSIGN(const std::string text, table.output(context, 1));
-            return write(text, output, false);
-        }
         if (index > 1) return invalid("there is no output {}", index);
+        if (index == 1)
+            return table.read_output(context, 1, [&](std::string_view bytes, OutputForm form) {
+                return write(bytes, form, output);
+            });
         HR_ASSIGN(const std::string text, table.last_piece(context));
-        return write(text, output, traits_.truncates);
+        return write(text, OutputForm::text, output);
     });
 }
 
@@ -282,7 +310,7 @@ int Door::cancel(void* ctx, std::uint32_t context) {
 
 int Door::statistics(void* ctx, Output output) {
     return guarded("get_statistics", ctx, kNone, [&](ContextTable& table) -> Result<int> {
-        return write(table.statistics(), output, false);
+        return write(table.statistics(), OutputForm::json, output);
     });
 }
 
@@ -293,28 +321,29 @@ int Door::run(void* ctx, std::uint32_t context, std::uint32_t index, std::string
     if (!output.buffer || !output.size) return refuse(ctx, function, "the output or its size is NULL");
     return guarded(function, ctx, context, [&](ContextTable& table) -> Result<int> {
         HR_ASSIGN(const std::string answer, table.run(context, prompt, options));
-        return write(answer, output, traits_.truncates);
+        return write(answer, OutputForm::text, output);
     });
 }
 
-/// may_cut: as much of an answer as fits is worth having; a piece of JSON is not.
-Result<int> Door::write(std::string_view text, const Output& output, bool may_cut) const {
+/// As much of an answer as fits is worth having; a piece of JSON or of a tensor is not.
+Result<int> Door::write(std::string_view bytes, OutputForm form, const Output& output) const {
     if (!output.buffer || !output.size) return invalid("the output or its size is NULL");
-    const auto needed = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), UINT32_MAX));
-    std::size_t size = text.size();
-    if (size > output.capacity) size = may_cut ? utf8_boundary(text, output.capacity) : 0;
-    if (size == 0 && !text.empty()) {
+    const auto needed = static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), UINT32_MAX));
+    const bool may_cut = form == OutputForm::text && traits_.truncates;
+    std::size_t size = bytes.size();
+    if (size > output.capacity) size = may_cut ? utf8_boundary(bytes, output.capacity) : 0;
+    if (size == 0 && !bytes.empty()) {
         *output.size = needed;
         HostedModels::log_error(
-            fmt::format("output: {} bytes do not fit into a buffer of {}", text.size(), output.capacity));
+            fmt::format("output: {} bytes do not fit into a buffer of {}", bytes.size(), output.capacity));
         return traits_.codes.too_large;
     }
-    if (size < text.size())
+    if (size < bytes.size())
         HostedModels::log_warning(
             fmt::format("output: {} of {} bytes fit into the buffer; get_output gives the rest a larger one",
-                        size, text.size()));
-    if (size) std::memcpy(output.buffer, text.data(), size);
-    if (traits_.truncates && size < output.capacity)
+                        size, bytes.size()));
+    if (size) std::memcpy(output.buffer, bytes.data(), size);
+    if (traits_.truncates && form != OutputForm::tensor && size < output.capacity)
         output.buffer[size] = 0;  // callers print it as a C string
     *output.size = static_cast<std::uint32_t>(size);
     return 0;

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "doors/wasi_nn/context_table.h"
+#include "doors/wasi_nn/guest_tensor.h"
 
 namespace headrace::wasi_nn {
 
@@ -17,9 +20,10 @@ struct ErrorCodes {
 };
 int number_of(Code code, const ErrorCodes& codes);
 
-/// How the two libraries differ besides the layout of their structures.
+/// How the interfaces differ besides the layout of their structures.
 struct AbiTraits {
     ErrorCodes codes;
+    std::span<const DType> types;  ///< of tensors, by their numbers
     bool replaces;   ///< a second load takes the first one's place
     bool history;    ///< contexts remember their conversation unless the configuration says otherwise
     bool truncates;  ///< an answer that is too long is cut, not refused; metadata never is
@@ -33,9 +37,9 @@ struct Output {
     std::uint32_t* size;
 };
 
-/// What both libraries do, with plain pointers. Every function checks all of them, catches everything, logs
+/// What the libraries do, with plain pointers. Every function checks all of them, catches everything, logs
 /// the cause of an error, and returns its number.
-class __attribute__((visibility("default"))) Door {
+class Door {
 public:
     explicit Door(const AbiTraits& traits) : traits_(traits) {}
 
@@ -47,9 +51,12 @@ public:
                      std::uint32_t config_size, std::uint32_t* graph);
     int unload(void* ctx, std::uint32_t graph);
     int open(void* ctx, std::uint32_t graph, std::uint32_t* context);
-    int open_session(void* ctx, const char* session, std::uint32_t* context);
+    /// Of a graph, or without one of the first language model.
+    int open_session(void* ctx, std::optional<std::uint32_t> graph, const char* session,
+                     std::uint32_t* context);
     int close(void* ctx, std::uint32_t context);
-    int set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes);
+    /// Its type is that of type_number.
+    int set_input(void* ctx, std::uint32_t context, std::uint32_t index, GuestTensor tensor);
     int compute(void* ctx, std::uint32_t context);
     int get_output(void* ctx, std::uint32_t context, std::uint32_t index, Output output);
     int compute_single(void* ctx, std::uint32_t context);
@@ -66,15 +73,17 @@ public:
 private:
     template <class Call>
     int guarded(std::string_view function, void* ctx, std::uint32_t context, Call call);
-    int report(std::string_view function, const Error& error, const ContextTable::Origin& origin = {}) const;
+    int report(std::string_view function, const Error& error, const Context::Origin& origin = {}) const;
+    Result<int> keep(ContextTable& table, std::string_view function, const Result<GraphId>& loaded,
+                     std::uint32_t* graph) const;
     int refuse_as(int number, ContextTable& table, std::string_view function, const Error& error) const;
-    Result<int> write(std::string_view text, const Output& output, bool may_cut) const;
+    Result<int> write(std::string_view bytes, OutputForm form, const Output& output) const;
 
     AbiTraits traits_;
 };
 
 /// Options of a run_inference call whose length a caller may not have passed: see
 /// HEADRACE_RUN_INFERENCE_ARGS.
-__attribute__((visibility("default"))) std::string_view options_text(const char* options, std::uint32_t size);
+std::string_view options_text(const char* options, std::uint32_t size);
 
 }  // namespace headrace::wasi_nn

@@ -1,16 +1,22 @@
-// libwasi_nn_llamacpp.so: tensors and outputs with their sizes, as WAMR passes them.
+// libwasi_nn_llamacpp.so and libwasi_nn_onnx.so: tensors and outputs with their sizes, as WAMR passes them.
 #include "headrace/wasi_nn_llamacpp.h"
 
+#include <array>
 #include <cstddef>
 
 #include "doors/wasi_nn/door.h"
 
 namespace {
 
+using headrace::DType;
 using headrace::wasi_nn::Door;
+using headrace::wasi_nn::GuestTensor;
 using headrace::wasi_nn::Output;
 
 static_assert(sizeof(tensor) == 32 && offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16);
+
+// The last one is ours: WAMR numbers the others.
+constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::u8, DType::i32, DType::i64, DType::bf16};
 
 Door& door() {
     static Door door({.codes = {.missing_memory = missing_memory,
@@ -22,6 +28,7 @@ Door& door() {
                                 .not_found = not_found,
                                 .security = not_found,
                                 .unknown = runtime_error},
+                      .types = kTypes,
                       .replaces = false,
                       .history = false,
                       .truncates = false,
@@ -33,8 +40,13 @@ using AbiOutput = tensor_data*;
 
 bool is_missing(const tensor* input) { return !input || (!input->data.buf && input->data.size); }
 
-std::string_view bytes_of(const tensor& input) {
-    return {reinterpret_cast<const char*>(input.data.buf), input.data.size};
+GuestTensor tensor_of(const tensor& input) {
+    const bool has_dimensions = input.dimensions && input.dimensions->buf;
+    return {.dimensions = has_dimensions ? input.dimensions->buf : nullptr,
+            .rank = has_dimensions ? input.dimensions->size : 0,
+            .type_number = input.type,
+            .data = input.data.buf,
+            .size = input.data.size};
 }
 
 Output output_of(AbiOutput output, std::uint32_t* size) {

@@ -65,7 +65,35 @@ json graph_of(std::uint32_t id, const HostedModelStatistics& graph) {
     return made;
 }
 
+json tensor_graph_of(std::uint32_t id, const LoadedGraph& graph) {
+    const CompileStats stats = graph.executable.stats();
+    return {{"id", id},
+            {"name", graph.name},
+            {"weight_bytes", stats.constant_bytes + stats.packed_bytes},
+            {"tensor_bytes", graph.executable.buffers().stats().live_bytes},
+            {"runs", graph.runs.load()}};
+}
+
+json tensors_of(const std::vector<TensorInfo>& tensors) {
+    json list = json::array();
+    for (const TensorInfo& tensor : tensors)
+        list.push_back({{"name", tensor.name}, {"type", name_of(tensor.dtype)}, {"shape", tensor.shape}});
+    return list;
+}
+
 }  // namespace
+
+std::string model_description_json(bool gives_vectors) {
+    return dump({{"kind", "language_model"}, {"gives_vectors", gives_vectors}});
+}
+
+std::string graph_description_json(const std::vector<TensorInfo>& inputs,
+                                   const std::vector<TensorInfo>& outputs,
+                                   const std::vector<std::vector<std::int64_t>>& computed) {
+    json described = {{"kind", "graph"}, {"inputs", tensors_of(inputs)}, {"outputs", tensors_of(outputs)}};
+    for (std::size_t i = 0; i < computed.size(); ++i) described["outputs"][i]["computed"] = computed[i];
+    return dump(described);
+}
 
 std::string metadata_json(const Reply& reply, bool with_tokens) {
     json metadata = {
@@ -119,7 +147,9 @@ std::string error_json(const Error& error) {
     return dump({{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
 }
 
-std::string statistics_json(const HostedStatistics& statistics, std::size_t contexts) {
+std::string statistics_json(const HostedStatistics& statistics,
+                            const std::map<std::uint32_t, std::shared_ptr<LoadedGraph>>& graphs,
+                            std::size_t contexts) {
     const LanguageModelStatistics& process = statistics.process;
     json all = {{"contexts", contexts},
                 {"sessions", {{"named", process.named_sessions}, {"anonymous", process.anonymous_sessions}}},
@@ -129,6 +159,8 @@ std::string statistics_json(const HostedStatistics& statistics, std::size_t cont
                   {"resident_bytes", process.process_resident_bytes},
                   {"memory_share_in_use", process.memory_share_in_use}}}};
     for (const auto& [id, graph] : statistics.models) all["graphs"].push_back(graph_of(id, graph));
+    for (const auto& [id, graph] : graphs)
+        if (graph) all["tensor_graphs"].push_back(tensor_graph_of(id, *graph));
     return dump(all);
 }
 

@@ -105,6 +105,29 @@ Status GuestModels::unload(ModelSlots::Id id) {
     return success();
 }
 
+Status GuestModels::read_file(std::string_view name,
+                              const std::function<void(const std::string&)>& read) const {
+    HR_ASSIGN(const std::string path, model_path(name, settings_));
+    try {
+        read(path);
+    } catch (const Exception& e) {
+        GuestNames names;
+        names.add(path, std::string(name));
+        return names.within({e.code(), e.what(), e.parameter()});
+    }
+    return success();
+}
+
+GuestLimits GuestModels::limits() const {
+    return {.graphs = settings_.max_graphs,
+            .contexts = settings_.max_contexts,
+            .bytes = settings_.guest_bytes,
+            .model_bytes = settings_.max_model_bytes,
+            .graph_bytes = settings_.max_graph_bytes,
+            .compute = std::chrono::milliseconds(settings_.max_compute_ms),
+            .threads = settings_.context.n_threads};
+}
+
 Result<LoadedModel> GuestModels::find(ModelSlots::Id id) const {
     Result<LoadedModel> found = slots_.find(id);
     if (found.ok()) return found;

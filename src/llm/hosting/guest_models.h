@@ -24,6 +24,9 @@ public:
     Result<ModelSlots::Id> load(std::string_view name, const GivenParameters& given, bool replaces);
     Result<ModelSlots::Id> load_bytes(std::string_view bytes, const GivenParameters& given, bool replaces);
     Status unload(ModelSlots::Id id);
+    /// Calls `read` with the path of a guest's name; its exceptions get the guest's words.
+    Status read_file(std::string_view name, const std::function<void(const std::string&)>& read) const;
+    GuestLimits limits() const;
     /// Code::not_found where there is none.
     Result<LoadedModel> find(ModelSlots::Id id) const;
 

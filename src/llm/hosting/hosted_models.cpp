@@ -60,6 +60,7 @@ struct HostedModels::Impl {
     llm::Sessions sessions;
     llm::GuestModels models;
     llm::Requests requests{models.slots(), sessions};
+    const GuestLimits limits = models.limits();
 };
 
 struct HostedConversation::Impl {
@@ -167,6 +168,15 @@ void HostedModels::unload(Id model) {
 HostedModels::Id HostedModels::first() const {
     return throwing([&] { return impl_->models.slots().first(); });
 }
+
+const GuestLimits& HostedModels::limits() const { return impl_->limits; }
+
+void HostedModels::read_file(std::string_view name,
+                             const std::function<void(const std::string& path)>& read) const {
+    throwing([&] { return impl_->models.read_file(name, read); });
+}
+
+HostedModels::Id HostedModels::reserve() { return impl_->models.slots().reserve(); }
 
 HostedConversation HostedModels::open(Id model, std::optional<std::string_view> session) {
     return throwing([&]() -> Result<HostedConversation> {

@@ -98,7 +98,7 @@ bool confines_callers(const Row& row) { return row.section() == "service"; }
 
 /// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
 Status take_value(const Reading& reading, const Json& value, Settings& settings) {
-    if (!reading.lenient || confines_callers(reading.row)) {
+    if (!reading.lenient) {
         const Status status = read_value(reading, value, settings);
         return status.ok() ? success() : Status(status.error().of_parameter(reading.key));
     }
@@ -122,7 +122,8 @@ Result<Settings> with_object(const Settings& base, const Json& object, Level lev
     for (const Row* row : parameter_rows()) {
         const auto at = walk.given.find(row);
         if (at == walk.given.end()) continue;
-        const Reading reading{*row, at->second.key, level, findings, base.lenient};
+        const bool lenient = base.lenient && !confines_callers(*row);
+        const Reading reading{*row, at->second.key, level, findings, lenient};
         HR_TRY(take_value(reading, *at->second.value, settings));
         change.given.insert(row->path);
     }

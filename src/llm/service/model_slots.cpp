@@ -50,6 +50,11 @@ ModelSlots::Id ModelSlots::put(LoadedModel model, bool replaces) {
     return id;
 }
 
+ModelSlots::Id ModelSlots::reserve() {
+    const std::lock_guard lock(mutex_);
+    return next_++;
+}
+
 Status ModelSlots::remove(Id id) {
     LoadedModel gone;
     const std::lock_guard lock(mutex_);

@@ -39,6 +39,8 @@ public:
     /// replaces: in the place of the first model, if there is one: requests that run end on that one, later
     /// ones use the new one.
     Id put(LoadedModel model, bool replaces);
+    /// An Id that no model gets.
+    Id reserve();
     Status remove(Id id);
 
     Result<Id> first() const;

@@ -10,13 +10,15 @@ namespace headrace::wasi_nn_test {
 namespace {
 
 constexpr Numbers backend_numbers = {
-    .busy = 4, .too_large = 6, .not_found = 7, .outside_root = 8, .unsupported = 5, .cancelled = 4};
+    .busy = 4, .too_large = 6, .not_found = 7, .outside_root = 8, .unsupported = 5, .cancelled = 4,
+    .timed_out = 3, .no_memory = 4};
 constexpr Numbers llamacpp_numbers = {
-    .busy = 4, .too_large = 7, .not_found = 8, .outside_root = 8, .unsupported = 6, .cancelled = 5};
+    .busy = 4, .too_large = 7, .not_found = 8, .outside_root = 8, .unsupported = 6, .cancelled = 5,
+    .timed_out = 5, .no_memory = 3};
 
 void* open(Abi abi) {
-    const std::string name = abi == Abi::backend ? "libwasi_nn_backend.so" : "libwasi_nn_llamacpp.so";
-    void* handle = dlopen((wasi_nn_folder() + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    const std::string file = "/libwasi_nn_" + name_of(abi) + ".so";
+    void* handle = dlopen((wasi_nn_folder() + file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) throw std::runtime_error(dlerror());
     return handle;
 }
@@ -25,6 +27,10 @@ void* open(Abi abi) {
 constexpr char untouched = '#';
 
 }  // namespace
+
+std::string name_of(Abi abi) {
+    return abi == Abi::backend ? "backend" : abi == Abi::llamacpp ? "llamacpp" : "onnx";
+}
 
 void* Library::symbol(const char* name) const {
     void* address = dlsym(handle_, name);
@@ -63,6 +69,17 @@ Library::Library(Abi which)
 
 Library::~Library() { dlclose(handle_); }
 
+int Library::load_bytes(void* ctx, std::string_view bytes, std::uint32_t encoding, std::uint32_t target,
+                        std::uint32_t* graph) const {
+    std::string copy(bytes);  // the library keeps none of the caller's memory
+    SizedBytes part{reinterpret_cast<std::uint8_t*>(copy.data()), static_cast<std::uint32_t>(copy.size())};
+    struct {
+        SizedBytes* buf;
+        std::uint32_t size;
+    } parts{&part, 1};
+    return load(ctx, &parts, encoding, target, graph);
+}
+
 int Library::set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) const {
     return raw_set_input(ctx, context, index, Tensor(abi, bytes).get());
 }
@@ -93,13 +110,16 @@ std::string Library::statistics(void* ctx) const {
 }
 
 Tensor::Tensor(Abi abi, std::string_view bytes)
+    : Tensor(abi, bytes, 3, {static_cast<std::uint32_t>(bytes.size())}) {}
+
+Tensor::Tensor(Abi abi, std::string_view bytes, int type, std::vector<std::uint32_t> dimensions)
     : abi_(abi),
       bytes_(bytes),
-      dimension_(static_cast<std::uint32_t>(bytes.size())),
-      dimensions_{&dimension_, 1} {
+      extents_(std::move(dimensions)),
+      dimensions_{extents_.data(), static_cast<std::uint32_t>(extents_.size())} {
     auto* data = reinterpret_cast<std::uint8_t*>(bytes_.data());
-    plain_ = {&dimensions_, 1, data};
-    sized_ = {&dimensions_, 3, {data, dimension_}};
+    plain_ = {&dimensions_, type, data};
+    sized_ = {&dimensions_, static_cast<std::uint8_t>(type), {data, static_cast<std::uint32_t>(bytes_.size())}};
 }
 
 void* Tensor::without_data() {

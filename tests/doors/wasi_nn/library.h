@@ -3,12 +3,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headrace::wasi_nn_test {
 
-/// The two C interfaces, as hosts that were compiled elsewhere have them: the structures are written down
-/// here, and not taken from Headrace's headers.
-enum class Abi { backend, llamacpp };
+/// The libraries of the two C interfaces, as hosts that were compiled elsewhere have them: the structures are
+/// written down here, and not taken from Headrace's headers. onnx has llamacpp's interface.
+enum class Abi { backend, llamacpp, onnx };
+std::string name_of(Abi abi);
 
 struct Dimensions {
     std::uint32_t* buf;
@@ -32,7 +34,7 @@ static_assert(sizeof(PlainTensor) == 24 && sizeof(SizedTensor) == 32 && sizeof(S
 
 /// The error numbers in which the interfaces differ.
 struct Numbers {
-    int busy, too_large, not_found, outside_root, unsupported, cancelled;
+    int busy, too_large, not_found, outside_root, unsupported, cancelled, timed_out, no_memory;
 };
 
 /// The answer of a call that fills a buffer. size: what the library wrote there.
@@ -87,6 +89,8 @@ public:
                                    void* output, std::uint32_t* size, const char* options,
                                    std::uint32_t options_size);
 
+    int load_bytes(void* ctx, std::string_view bytes, std::uint32_t encoding, std::uint32_t target,
+                   std::uint32_t* graph) const;
     /// The calls with tensors and outputs in this interface's layout.
     int set_input(void* ctx, std::uint32_t context, std::uint32_t index, std::string_view bytes) const;
     Output get_output(void* ctx, std::uint32_t context, std::uint32_t index,
@@ -98,10 +102,13 @@ public:
     std::string statistics(void* ctx) const;
 };
 
-/// A tensor of bytes, in both layouts.
+/// A tensor in both layouts: of bytes, or with a type's number and dimensions.
 class Tensor {
 public:
     Tensor(Abi abi, std::string_view bytes);
+    Tensor(Abi abi, std::string_view bytes, int type, std::vector<std::uint32_t> dimensions);
+    Tensor(const Tensor&) = delete;
+    Tensor& operator=(const Tensor&) = delete;
     void* get() { return abi_ == Abi::backend ? static_cast<void*>(&plain_) : &sized_; }
     /// The same with no data.
     void* without_data();
@@ -109,7 +116,7 @@ public:
 private:
     Abi abi_;
     std::string bytes_;
-    std::uint32_t dimension_;
+    std::vector<std::uint32_t> extents_;
     Dimensions dimensions_;
     PlainTensor plain_;
     SizedTensor sized_;

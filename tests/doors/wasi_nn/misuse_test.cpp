@@ -231,8 +231,8 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
         SizedBytes* buf;
         std::uint32_t size;
     } model{&part, 1}, parts{&part, 2};
-    EXPECT_EQ(library->load(host.ctx(), &model, 1, 0, &graph), 2);
-    EXPECT_THAT(reason(), HasSubstr("encoding 1 is not GGML"));
+    EXPECT_EQ(library->load(host.ctx(), &model, 2, 0, &graph), 2);
+    EXPECT_THAT(reason(), HasSubstr("encoding 2 is not read"));
     EXPECT_EQ(library->load(host.ctx(), &parts, 5, 0, &graph), 1);
     EXPECT_THAT(reason(), HasSubstr("one builder"));
     EXPECT_EQ(library->load(host.ctx(), &model, 5, 0, &graph), 1);

@@ -1,0 +1,52 @@
+"""A core module whose every call and byte of memory a test chooses."""
+
+from __future__ import annotations
+
+import struct
+
+import wasmtime
+from headrace.wasm import WasiNn
+
+WORD = 128
+
+
+def wat(pages: int | None) -> str:
+    """A guest that exports each import, and its memory unless `pages` is None."""
+    lines = ["(module"]
+    for name, count in WasiNn.IMPORTS.items():
+        parameters = f"(param {' i32' * count}) (result i32)"
+        lines.append(f'(import "wasi_ephemeral_nn" "{name}" (func ${name} {parameters}))')
+    for name, count in WasiNn.IMPORTS.items():
+        parameters = f"(param {' i32' * count}) (result i32)"
+        arguments = " ".join(f"local.get {i}" for i in range(count))
+        lines.append(f'(func (export "{name}") {parameters} {arguments} call ${name})')
+    if pages is not None:
+        lines.append(f'(memory (export "memory") {pages})')
+    return "\n".join([*lines, ")"])
+
+
+class Guest:
+    """A guest whose every call and byte of memory a test chooses."""
+
+    def __init__(self, nn: WasiNn, text: str) -> None:
+        engine = wasmtime.Engine()
+        self.store = wasmtime.Store(engine)
+        linker = wasmtime.Linker(engine)
+        nn.define(linker)
+        instance = linker.instantiate(self.store, wasmtime.Module(engine, text))
+        self.exports = instance.exports(self.store)
+        self.memory = self.exports.get("memory")
+
+    def call(self, name: str, *arguments: int) -> int:
+        # Numbers above 2^31 as the guest's i32 has them.
+        signed = (a - 2**32 if a >= 2**31 else a for a in arguments)
+        return self.exports[name](self.store, *signed)
+
+    def put(self, pointer: int, data: bytes) -> None:
+        self.memory.write(self.store, data, pointer)
+
+    def get(self, pointer: int, size: int) -> bytes:
+        return bytes(self.memory.read(self.store, pointer, pointer + size))
+
+    def word(self, pointer: int = WORD) -> int:
+        return struct.unpack("<I", self.get(pointer, 4))[0]
