@@ -1,0 +1,153 @@
+"""Components by wasi:nn 0.2 under `headrace wasm`. component_run.wasm is in the repository; what needs other
+toolchains is skipped where they are not installed: COMPONENTIZE_PY names componentize-py's program, JCO_FOLDER
+a folder with npm's @bytecodealliance/jco."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wasm_chat
+
+wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
+headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+from onnx import TensorProto, helper  # noqa: E402
+
+RUN = wasm_chat.SOURCES / "component_run.wasm"
+CONFIG = {"n_threads": 1, "n_ctx": 512, "log_level": "none"}
+GREEDY = 'parameters:text:{"temperature": 0}'
+
+
+def run(guest: Path, *arguments: object, models: dict[str, Path], config: dict | None = None, code: int = 0) -> str:
+    """Standard output, or standard error of a guest that is to fail."""
+    aliases = [f"--alias={name}={path}" for name, path in models.items()]
+    options = ["--config", json.dumps({**CONFIG, **(config or {})})]
+    command = [sys.executable, "-m", "headrace", "wasm", guest, *aliases, *options, "--", *arguments]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory) -> Path:
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["sum"]), helper.make_node("Mul", ["x", "w"], ["product"])],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2]),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]),
+        ],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in ("sum", "product")],
+    )
+    path = tmp_path_factory.mktemp("models") / "sums.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_a_graph_gives_all_its_outputs_by_name(library, sums):
+    printed = run(RUN, "sums", "w:f32:2:10,100", "x:f32:2x2:1,2,3,4", models={"sums": sums})
+    assert printed.splitlines() == ["sum [2, 2]: 11 102 13 104", "product [2, 2]: 10 200 30 400"]
+
+
+def test_a_component_computes_what_headrace_load_computes(library, sums):
+    x = np.random.default_rng(2).standard_normal((3, 2), np.float32)
+    w = np.float32([0.1, -3])
+    native = headrace.load(sums)(x=x, w=w)
+    values = ",".join(repr(float(v)) for v in x.ravel())
+    printed = run(RUN, "sums", f"x:f32:3x2:{values}", "w:f32:2:0.1,-3", models={"sums": sums})
+    for line, expected in zip(printed.splitlines(), native.values(), strict=True):
+        given = np.float32(line.split(": ")[1].split())
+        np.testing.assert_array_equal(given, expected.ravel())
+
+
+def test_a_language_model_takes_and_gives_texts(library, model):
+    lines = run(RUN, "chat", "prompt:text:What is 2+3?", GREEDY, models={"chat": model}).splitlines()
+    assert lines[0] == "text [5]: 2+3=5"
+    assert json.loads(lines[1].partition("]: ")[2])["output_tokens"] == 6
+
+
+def test_a_model_of_embeddings_gives_a_vector(library, model):
+    config = {"embeddings": True, "pooling": "mean"}
+    lines = run(RUN, "m", "prompt:text:Hello", models={"m": model}, config=config).splitlines()
+    assert lines[0].startswith("embedding [")
+    assert int(lines[0].split("[")[1].split("]")[0]) == len(lines[0].split("]: ")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config", "told"),
+    [
+        (["sums", "x:f32:2x2:1,2,3,4"], {}, "invalid-argument: the graph's inputs are x, w; given are x"),
+        (["sums", "x:f32:1x2:1,2", "w:f32:3:1,2,3"], {}, "invalid-argument: input 1, 'w' is f32 [2]"),
+        (["sums", "x:i32:1x2:1,2", "w:f32:2:1,2"], {}, "invalid-argument: input 0, 'x' is f32 [?, 2]: the tensor is i32"),
+        (["sums", "x:f32:1x2:1", "w:f32:2:1,2"], {}, "and it has 4 bytes"),
+        (["sums", "x:f32:1x2:1,2", "y:f32:2:1,2"], {}, "invalid-argument: the graph's inputs are x, w"),
+        (["sums"], {}, "given are none"),
+        (["/etc/passwd"], {}, "security: '/etc/passwd' is outside the model root"),
+        (["missing.onnx"], {}, "not-found: 'missing.onnx' is no file"),
+        (["sums"], {"max_model_bytes": 10}, "too-large: the model has"),
+        (["sums", "x:f32:1x2:1,2", "w:f32:2:1,2"], {"max_graph_bytes": 70}, "runtime-error: "),
+        (["chat"], {}, "invalid-argument: a language model's inputs are prompt"),
+        (["chat", "prompt:text:Hi", 'parameters:text:{"n_predict": "x"}'], {}, "invalid-argument: "),
+        (["chat", "prompt:text:Hi" + " word" * 2000], {}, "too-large: "),
+    ],
+)  # fmt: skip
+def test_an_error_has_its_code_and_says_what_is_wrong(library, sums, model, arguments, config, told):
+    assert told in run(RUN, *arguments, models={"sums": sums, "chat": model}, config=config, code=1)
+
+
+def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, tmp_path):
+    loop = tmp_path / "loop.wasm"
+    loop.write_bytes(wasmtime.wat2wasm('(module (func (export "_start") (loop br 0)))'))
+    command = [sys.executable, "-m", "headrace", "wasm", loop, "--max-time", "0.3"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "interrupt" in done.stderr
+    grow = tmp_path / "grow.wasm"  # exits with 7 where it gets no page
+    grow.write_bytes(
+        wasmtime.wat2wasm("""(module
+          (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+          (memory (export "memory") 1)
+          (func (export "_start")
+            (call $exit (select (i32.const 7) (i32.const 0) (i32.lt_s (memory.grow (i32.const 1)) (i32.const 0))))))""")
+    )
+    for size, code in ((65536, 7), (2 * 65536, 0)):
+        command = [sys.executable, "-m", "headrace", "wasm", grow, "--max-memory", size]
+        assert subprocess.run(list(map(str, command)), timeout=60).returncode == code
+
+
+def test_a_component_that_is_no_command_is_refused_with_a_reason(library, tmp_path):
+    empty = tmp_path / "empty.wasm"
+    empty.write_bytes(wasmtime.wat2wasm("(component)"))
+    assert "exports no wasi:cli/run" in run(empty, models={}, code=1)
+
+
+def test_the_component_in_the_repository_is_what_its_source_compiles_to(tmp_path):
+    folder = os.environ.get("JCO_FOLDER", "")
+    if not (Path(folder) / "node_modules/@bytecodealliance/jco").exists():
+        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/jco")
+    module, made = tmp_path / "module.wasm", tmp_path / "component.wasm"
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-Os", "-s"]
+    subprocess.run([*zig, "-o", module, wasm_chat.SOURCES / "component_run.c"], check=True)
+    subprocess.run(["node", wasm_chat.SOURCES / "component_of.mjs", module, made], check=True)
+    assert made.read_bytes() == RUN.read_bytes()
+
+
+def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
+    tool = os.environ.get("COMPONENTIZE_PY") or shutil.which("componentize-py")
+    if not tool:
+        pytest.skip("componentize-py is not installed: pip install componentize-py")
+    made = tmp_path / "chat.wasm"
+    world = ["-q", "-d", wasm_chat.SOURCES / "guest.wit", "-w", "guest"]
+    subprocess.run(
+        [tool, *world, "componentize", "chat", "-o", made], cwd=wasm_chat.SOURCES / "python", check=True
+    )
+    printed = run(made, "What is 2+3?", "What is the capital of France?", models={"default": model})
+    assert printed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
+    assert "Paris" in printed
