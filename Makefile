@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load bench-guests stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -82,6 +82,10 @@ bench-embeddings: ## texts per second of headrace.SentenceEncoder beside fastemb
 bench-load: ## from an ONNX file to the first answer, and memory until then, beside ONNX Runtime (MODELS="minilm_128 other.onnx" ROUNDS=5)
 	@$(BUILD) --target products
 	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-guests: ## what a WebAssembly guest's calls cost beside headrace.load (ROUNDS=10)
+	@$(BUILD) --target products
+	@PYTHONPATH=examples $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products

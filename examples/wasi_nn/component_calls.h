@@ -1,5 +1,5 @@
-/* wasi:nn 0.2 for C: the imports of a component, as the canonical ABI passes them, and what they return. Types
- * and rules are in docs/guests.md. */
+/* wasi:nn 0.2 for C: the imports of a component, as the canonical ABI passes them, and what they return.
+ * Types and rules are in docs/guests.md. */
 #ifndef COMPONENT_CALLS_H
 #define COMPONENT_CALLS_H
 
@@ -44,10 +44,19 @@ typedef struct {
 } nn_outputs;
 
 enum nn_type { NN_FP16, NN_FP32, NN_FP64, NN_BF16, NN_U8, NN_I32, NN_I64 };
-enum nn_encoding { NN_OPENVINO, NN_ONNX, NN_TENSORFLOW, NN_PYTORCH, NN_TENSORFLOWLITE, NN_GGML, NN_AUTODETECT };
+enum nn_encoding {
+    NN_OPENVINO,
+    NN_ONNX,
+    NN_TENSORFLOW,
+    NN_PYTORCH,
+    NN_TENSORFLOWLITE,
+    NN_GGML,
+    NN_AUTODETECT
+};
 enum nn_target { NN_CPU, NN_GPU, NN_TPU };
 
-NN_IMPORT("graph", "load") void nn_load(const nn_bytes* builders, uint32_t count, int encoding, int target, nn_result*);
+NN_IMPORT("graph", "load")
+void nn_load(const nn_bytes* builders, uint32_t count, int encoding, int target, nn_result*);
 NN_IMPORT("graph", "load-by-name") void nn_load_by_name(const char* name, uint32_t size, nn_result*);
 NN_IMPORT("graph", "[method]graph.init-execution-context") void nn_open(nn_handle graph, nn_result*);
 NN_IMPORT("graph", "[resource-drop]graph") void nn_drop_graph(nn_handle);

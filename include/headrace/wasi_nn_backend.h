@@ -38,9 +38,9 @@ typedef struct {
     uint32_t size;
 } tensor_dimensions;
 
-/* type: fp16 0, fp32 1, fp64 2, bf16 3, u8 4, i32 5, i64 6. Of a text it is not looked at, as callers send all
- * kinds: the product of the dimensions is the number of bytes; one whose dimensions are missing, empty or 1
- * ends at its NUL byte. */
+/* type: fp16 0, fp32 1, fp64 2, bf16 3, u8 4, i32 5, i64 6. Of a text it is not looked at, as callers send
+ * all kinds: the product of the dimensions is the number of bytes; one whose dimensions are missing, empty or
+ * 1 ends at its NUL byte. */
 typedef struct {
     tensor_dimensions* dimensions;
     int32_t type;
@@ -90,11 +90,11 @@ HEADRACE_WASI_NN_API wasi_nn_error close_execution_context(void* ctx, graph_exec
 
 /* A graph is a language model (GGUF) or a graph of tensors (ONNX; by name also .hrg, .webnn and .json), which
  * docs/guests.md tells of. encoding: 1 for ONNX; 5 and 6, GGML and autodetection, for what the bytes are.
- * target: 0 the CPU, 1 a GPU where there is one. A graph of tensors replaces none. Its inputs and outputs have
- * its own numbers, and output 4294967295 describes them as JSON.
+ * target: 0 the CPU, 1 a GPU where there is one. A graph of tensors replaces none. Its inputs and outputs
+ * have its own numbers, and output 4294967295 describes them as JSON.
  *
- * Of a language model input 0 is the prompt, 1 the context's parameters as JSON. Output 0 is the answer, 1 its metadata as JSON,
- * or
+ * Of a language model input 0 is the prompt, 1 the context's parameters as JSON. Output 0 is the answer, 1
+ * its metadata as JSON, or
  * {"error": ...} after a call that failed; output 1 of context 0, which is never a context, is the error of
  * the backend's last call that failed, a load's for example. *size: the buffer's capacity, then the bytes
  * written. An answer that is longer ends at a whole character; where not one fits, and where metadata is

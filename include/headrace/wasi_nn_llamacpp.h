@@ -20,7 +20,7 @@ typedef enum {
     invalid_argument = 1,
     invalid_encoding = 2,
     missing_memory = 3, /* also: beyond max_graph_bytes */
-    busy = 4, /* a queue, the sessions or the contexts are full */
+    busy = 4,           /* a queue, the sessions or the contexts are full */
     runtime_error = 5,
     unsupported_operation = 6,
     too_large = 7, /* a buffer, or max_model_bytes, is too small */

@@ -31,7 +31,15 @@ MOST_RESOURCES = 65536
 
 TYPES = ("FP16", "FP32", "FP64", "BF16", "U8", "I32", "I64")
 #: The library's number of each type, and the bytes of an element.
-NUMBERS = {"FP16": (0, 2), "FP32": (1, 4), "FP64": (2, 8), "BF16": (6, 2), "U8": (3, 1), "I32": (4, 4), "I64": (5, 8)}
+NUMBERS = {
+    "FP16": (0, 2),
+    "FP32": (1, 4),
+    "FP64": (2, 8),
+    "BF16": (6, 2),
+    "U8": (3, 1),
+    "I32": (4, 4),
+    "I64": (5, 8),
+}
 #: How a guest sees a type of a graph.
 SEEN_AS = {
     "f16": "FP16", "f32": "FP32", "f64": "FP64", "bf16": "BF16", "i32": "I32", "u32": "I32", "i64": "I64",
@@ -279,7 +287,9 @@ class Components:
             # The guest handed the tensor over: it is gone, whatever the names are.
             given[values.text_of(name)] = self._table.entries.pop(store.number_of(tensor))
         target: Context = self._at(store, context)
-        of_kind = self._compute_text if target.description["kind"] == "language_model" else self._compute_tensors
+        of_kind = (
+            self._compute_text if target.description["kind"] == "language_model" else self._compute_tensors
+        )
         outputs = of_kind(target, given)
 
         def named(name: str, tensor: Tensor) -> Callable[[Any], None]:
@@ -313,7 +323,9 @@ class Components:
 
     def _compute_text(self, context: Context, given: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
         if "prompt" not in given or not set(given) <= {"prompt", "parameters"}:
-            message = f"a language model's inputs are prompt, and parameters as JSON; given are {', '.join(given)}"
+            message = (
+                f"a language model's inputs are prompt, and parameters as JSON; given are {', '.join(given)}"
+            )
             raise BackendError("invalid_argument", message)
         parameters = given["parameters"].data if "parameters" in given else b""
         for index, text in enumerate((given["prompt"].data, parameters)):

@@ -34,7 +34,9 @@ class Store:
     def number_of(self, value: Any) -> int:
         """The host's number for a resource that the guest lends."""
         host = ctypes.POINTER(ffi.wasmtime_component_resource_host_t)()
-        _raise(ffi.wasmtime_component_resource_any_to_host(self._context, value.of.resource, ctypes.byref(host)))
+        _raise(
+            ffi.wasmtime_component_resource_any_to_host(self._context, value.of.resource, ctypes.byref(host))
+        )
         try:
             return ffi.wasmtime_component_resource_host_rep(host)
         finally:
@@ -170,7 +172,6 @@ def put_option(value: Any, write: Callable[[Any], None] | None) -> None:
     value.of.option = content
 
 
-
 class Functions:
     """Functions for a linker, which live as long as this."""
 
@@ -182,10 +183,12 @@ class Functions:
     def add(self, instance: Any, name: str, function: Callable[[Store, Sequence[Any], Any], None]) -> None:
         """function: gets the store, the parameters' values and the value of the result, if there is one."""
 
-        def call(_data: Any, context: Any, _type: Any, given: Any, count: int, results: Any, wanted: int) -> int:
+        def call(
+            _data: Any, context: Any, _type: Any, given: Any, count: int, results: Any, wanted: int
+        ) -> int:
             try:
                 function(Store(context), [given[i] for i in range(count)], results[0] if wanted else None)
-            except BaseException as error:  # noqa: BLE001 a callback of C has no caller that could catch it
+            except BaseException as error:
                 self.failure = error
                 trap = WasmtimeError(str(error) or type(error).__name__)
                 return ctypes.cast(trap._consume(), ctypes.c_void_p).value or 0

@@ -1,4 +1,4 @@
-"""libwasi_nn_llamacpp.so for ctypes: where it is, the structures of headrace/wasi_nn_llamacpp.h, its calls."""
+"""libwasi_nn_llamacpp.so for ctypes: where it is, headrace/wasi_nn_llamacpp.h's structures, its calls."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class Backend:
     def load_by_name(self, name: str, config: str = "") -> int:
         texts = (name.encode(), config.encode())
         return self._number(
-            "load_by_name_with_config", *(item for text in texts for item in (text, ctypes.c_uint32(len(text))))
+            "load_by_name_with_config",
+            *(item for text in texts for item in (text, ctypes.c_uint32(len(text)))),
         )
 
     def unload(self, graph: int) -> None:
@@ -102,9 +103,7 @@ class Backend:
     def close_context(self, context: int) -> None:
         self._call("close_execution_context", ctypes.c_uint32(context))
 
-    def set_input(
-        self, context: int, index: int, kind: int, dimensions: Sequence[int], data: bytes
-    ) -> None:
+    def set_input(self, context: int, index: int, kind: int, dimensions: Sequence[int], data: bytes) -> None:
         """data is copied. kind: the interface's number of the type."""
         extents = (ctypes.c_uint32 * len(dimensions))(*dimensions)
         shape = Bytes(ctypes.addressof(extents), len(dimensions))

@@ -2,7 +2,8 @@
 
 A guest is a core module, whose imports of `wasi_ephemeral_nn` are served by libwasi_nn_llamacpp.so, or a
 component, whose imports of `wasi:nn` and `headrace:nn` are (_component.py). The library reads and writes a
-module's memory where it is. Every pointer of a guest is checked against that memory; a wrong one gets an error code.
+module's memory where it is. Every pointer of a guest is checked against that memory; a wrong one gets an
+error code.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class WasiNn:
         "load_by_name_with_config": 5,
         "unload": 1,
         "init_execution_context": 2,
+        "init_execution_context_with_session": 4,
+        "close_execution_context": 1,
         "set_input": 3,
         "compute": 1,
         "get_output": 5,
@@ -128,6 +131,16 @@ class WasiNn:
     def _init_execution_context(self, memory: GuestMemory, graph: int, context: int) -> int:
         return self._returning_word(memory, context, "init_execution_context", ctypes.c_uint32(graph))
 
+    def _init_execution_context_with_session(
+        self, memory: GuestMemory, graph: int, name: int, size: int, context: int
+    ) -> int:
+        session = ctypes.string_at(memory.at(name, size), min(size, 256))
+        number = ctypes.c_uint32(graph)
+        return self._returning_word(memory, context, "headrace_init_execution_context", number, session)
+
+    def _close_execution_context(self, _: GuestMemory, context: int) -> int:
+        return self._library.close_execution_context(self._context, ctypes.c_uint32(context))
+
     def _set_input(self, memory: GuestMemory, context: int, index: int, tensor: int) -> int:
         dimensions, dimension_count, kind, data, size = memory.words(tensor, 5)
         shape = Bytes(memory.at(dimensions, 4 * dimension_count), dimension_count)
@@ -181,11 +194,14 @@ class Sandbox:
     max_memory: int | None = None
     max_time: float | None = None
 
-    def engine(self) -> wasmtime.Engine:
+    def engine(self, *, caches: bool = False) -> wasmtime.Engine:
+        """caches: what is compiled is kept in wasmtime's own folder: an interpreter takes half a minute."""
         import wasmtime
 
         config = wasmtime.Config()
         config.epoch_interruption = self.max_time is not None
+        if caches:
+            config.cache = True
         return wasmtime.Engine(config)
 
     def store(self, engine: wasmtime.Engine, name: str) -> wasmtime.Store:
@@ -254,7 +270,7 @@ def _run_component(guest: Path, sandbox: Sandbox, backend: Backend) -> int:
 
     from ._component import Components
 
-    engine = sandbox.engine()
+    engine = sandbox.engine(caches=True)
     component = model.Component.from_file(engine, guest)
     store = sandbox.store(engine, guest.name)
     linker = model.Linker(engine)

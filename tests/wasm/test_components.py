@@ -1,6 +1,6 @@
 """Components by wasi:nn 0.2 under `headrace wasm`. component_run.wasm is in the repository; what needs other
-toolchains is skipped where they are not installed: COMPONENTIZE_PY names componentize-py's program, JCO_FOLDER
-a folder with npm's @bytecodealliance/jco."""
+toolchains is skipped where they are not installed: COMPONENTIZE_PY names componentize-py's program, and
+JCO_FOLDER a folder with npm's @bytecodealliance/jco and componentize-js."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ CONFIG = {"n_threads": 1, "n_ctx": 512, "log_level": "none"}
 GREEDY = 'parameters:text:{"temperature": 0}'
 
 
-def run(guest: Path, *arguments: object, models: dict[str, Path], config: dict | None = None, code: int = 0) -> str:
+def run(
+    guest: Path, *arguments: object, models: dict[str, Path], config: dict | None = None, code: int = 0
+) -> str:
     """Standard output, or standard error of a guest that is to fail."""
     aliases = [f"--alias={name}={path}" for name, path in models.items()]
     options = ["--config", json.dumps({**CONFIG, **(config or {})})]
@@ -86,7 +88,7 @@ def test_a_model_of_embeddings_gives_a_vector(library, model):
     [
         (["sums", "x:f32:2x2:1,2,3,4"], {}, "invalid-argument: the graph's inputs are x, w; given are x"),
         (["sums", "x:f32:1x2:1,2", "w:f32:3:1,2,3"], {}, "invalid-argument: input 1, 'w' is f32 [2]"),
-        (["sums", "x:i32:1x2:1,2", "w:f32:2:1,2"], {}, "invalid-argument: input 0, 'x' is f32 [?, 2]: the tensor is i32"),
+        (["sums", "x:i32:1x2:1,2", "w:f32:2:1,2"], {}, "'x' is f32 [?, 2]: the tensor is i32"),
         (["sums", "x:f32:1x2:1", "w:f32:2:1,2"], {}, "and it has 4 bytes"),
         (["sums", "x:f32:1x2:1,2", "y:f32:2:1,2"], {}, "invalid-argument: the graph's inputs are x, w"),
         (["sums"], {}, "given are none"),
@@ -115,7 +117,8 @@ def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, 
           (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
           (memory (export "memory") 1)
           (func (export "_start")
-            (call $exit (select (i32.const 7) (i32.const 0) (i32.lt_s (memory.grow (i32.const 1)) (i32.const 0))))))""")
+            (call $exit
+              (select (i32.const 7) (i32.const 0) (i32.lt_s (memory.grow (i32.const 1)) (i32.const 0))))))""")
     )
     for size, code in ((65536, 7), (2 * 65536, 0)):
         command = [sys.executable, "-m", "headrace", "wasm", grow, "--max-memory", size]
@@ -139,15 +142,130 @@ def test_the_component_in_the_repository_is_what_its_source_compiles_to(tmp_path
     assert made.read_bytes() == RUN.read_bytes()
 
 
-def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
+def in_python(name: str, folder: Path) -> Path:
+    """A component of examples/wasi_nn/python."""
     tool = os.environ.get("COMPONENTIZE_PY") or shutil.which("componentize-py")
     if not tool:
         pytest.skip("componentize-py is not installed: pip install componentize-py")
-    made = tmp_path / "chat.wasm"
-    world = ["-q", "-d", wasm_chat.SOURCES / "guest.wit", "-w", "guest"]
-    subprocess.run(
-        [tool, *world, "componentize", "chat", "-o", made], cwd=wasm_chat.SOURCES / "python", check=True
-    )
+    made = folder / f"{name}.wasm"
+    command = [
+        tool,
+        "-q",
+        "-d",
+        wasm_chat.SOURCES / "guest.wit",
+        "-w",
+        "guest",
+        "componentize",
+        name,
+        "-o",
+        made,
+    ]
+    subprocess.run(command, cwd=wasm_chat.SOURCES / "python", check=True)
+    return made
+
+
+def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
+    made = in_python("chat", tmp_path)
     printed = run(made, "What is 2+3?", "What is the capital of France?", models={"default": model})
     assert printed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
     assert "Paris" in printed
+    assert "NOT_FOUND" in run(made, "Hello", models={}, code=1)
+
+
+def test_a_component_in_python_searches_by_meaning_with_minilm(library, tmp_path):
+    pytest.importorskip("safetensors", reason="the weights of MiniLM need the package safetensors")
+    model = pytest.importorskip("minilm.model", reason="tokenizers is not installed")
+    from minilm.onnx_model import LoadedMiniLM, build_onnx
+
+    path = tmp_path / "minilm.onnx"
+    path.write_bytes(build_onnx(model.model_file("model.safetensors")).SerializeToString())
+    made = in_python("search", tmp_path)
+    lines = ["The cat sleeps on the warm sofa.", "Prices have risen again this year.", "He mends a bicycle."]
+    question = "everything is getting more expensive"
+    command = [sys.executable, "-m", "headrace", "wasm", made, f"--alias=minilm={path}"]
+    folder = f"--dir={model.model_file('vocab.txt').parent}::/minilm"
+    done = subprocess.run(
+        list(map(str, [*command, folder, "--", question])),
+        input="\n".join(lines), capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    best, likeness = done.stdout.splitlines()[1].split("  ")[2], done.stdout.splitlines()[1].split("  ")[1]
+    assert best == lines[1]
+    native, tokens = (
+        LoadedMiniLM(threads=1),
+        model.Tokenizer.from_file(str(model.model_file("tokenizer.json"))),
+    )
+    tokens.no_padding()
+
+    def vector(text: str) -> np.ndarray:
+        ids = np.array([tokens.encode(text).ids])
+        return native.run({"input_ids": ids, "attention_mask": np.ones_like(ids)})
+
+    assert f"{vector(question) @ vector(lines[1]):.4f}" == likeness
+
+
+def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
+    folder = os.environ.get("JCO_FOLDER", "")
+    if not (Path(folder) / "node_modules/@bytecodealliance/componentize-js").exists():
+        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/componentize-js")
+    made, source = tmp_path / "chat.wasm", wasm_chat.SOURCES / "javascript"
+    subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)
+    lines = run(made, "What is 2+3?", models={"default": model}).splitlines()
+    assert lines[0] == "> What is 2+3?" and lines[-1] == "tokens: 6"
+    assert "".join(lines[1:-1]) == "2+3=5" and len(lines) > 3, "by pieces"
+
+
+# The same components in Node, by jco.
+
+
+@pytest.fixture(scope="module")
+def node(library, tmp_path_factory):
+    """Runs a component with one model in Node: its exit status, and what it printed."""
+    folder = os.environ.get("JCO_FOLDER", "")
+    if not (Path(folder) / "node_modules/@bytecodealliance/jco").exists():
+        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/jco")
+    try:
+        addon = wasm_chat.compile_addon(tmp_path_factory.mktemp("node") / "addon.node")
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    version = subprocess.run(
+        [program, "-p", "process.versions.node"], capture_output=True, text=True, check=True
+    )
+    # Python's interpreter has constant expressions that later versions take without being told.
+    flags = ["--experimental-wasm-extended-const"] if int(version.stdout.split(".")[0]) < 21 else []
+    host = wasm_chat.SOURCES / "node/component_host.mjs"
+    environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
+
+    def run(guest: Path, model: str, *arguments: str) -> tuple[int, str]:
+        command = [program, "--no-warnings", *flags, host, addon, library, model, guest, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_a_graph_runs_in_node_and_errors_have_their_codes(node, sums):
+    code, printed = node(RUN, f"sums={sums}", "sums", "w:f32:2:10,100", "x:f32:2x2:1,2,3,4")
+    assert (code, printed.splitlines()) == (0, ["sum [2, 2]: 11 102 13 104", "product [2, 2]: 10 200 30 400"])
+    for arguments, told in (
+        (["sums", "x:f32:2x2:1,2,3,4"], "invalid-argument: the graph's inputs are x, w; given are x"),
+        (["/etc/passwd"], "security: '/etc/passwd' is outside the model root"),
+        (["missing.onnx"], "not-found: 'missing.onnx' is no file"),
+    ):
+        code, printed = node(RUN, f"sums={sums}", *arguments)
+        assert code == 1 and told in printed
+
+
+def test_a_language_model_answers_in_node(node, model):
+    code, printed = node(RUN, f"chat={model}", "chat", "prompt:text:What is 2+3?", GREEDY)
+    assert code == 0 and printed.startswith("text [5]: 2+3=5")
+
+
+def test_components_in_python_and_javascript_run_in_node_unmodified(node, model, tmp_path):
+    source = wasm_chat.SOURCES / "javascript"
+    made = tmp_path / "chat_js.wasm"
+    subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)
+    code, printed = node(made, f"default={model}", "What is 2+3?")
+    assert code == 0 and printed.endswith("tokens: 6\n")
+    code, printed = node(in_python("chat", tmp_path), f"default={model}", "What is 2+3?")
+    assert code == 0 and "2+3=5" in printed

@@ -1,4 +1,4 @@
-"""A component that chats: asks the model `default` what its arguments say, and prints answers as they come."""
+"""A component that chats: asks the model `default` its arguments, and prints the answers as they come."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
-"""A component that searches by meaning: finds, for each of its arguments, the lines of its standard input that
-are nearest to it. The vectors are MiniLM's, an ONNX model that its host calls `minilm`; the words of its
+"""A component that searches by meaning: finds the lines of its standard input that are nearest to each of its
+arguments. The vectors are MiniLM's, an ONNX model that its host calls `minilm`; the words of its
 tokenizer are in /minilm/vocab.txt, a folder that the host gives it.
 """
 
@@ -55,7 +55,12 @@ class Run(wit_world.exports.Run):
                 def vector(text: str) -> tuple[float, ...]:
                     tokens = words.tokens(text)
                     inputs = [
-                        (name, Tensor([1, len(tokens)], TensorType.I64, struct.pack(f"<{len(tokens)}q", *values)))
+                        (
+                            name,
+                            Tensor(
+                                [1, len(tokens)], TensorType.I64, struct.pack(f"<{len(tokens)}q", *values)
+                            ),
+                        )
                         for name, values in (("input_ids", tokens), ("attention_mask", [1] * len(tokens)))
                     ]
                     outputs = dict(context.compute(inputs))
@@ -66,7 +71,8 @@ class Run(wit_world.exports.Run):
                     print(question)
                     asked = vector(question)
                     likeness = {
-                        line: sum(a * b for a, b in zip(asked, other)) for line, other in vectors.items()
+                        line: sum(a * b for a, b in zip(asked, other, strict=True))
+                        for line, other in vectors.items()
                     }
                     for line in sorted(likeness, key=likeness.get, reverse=True)[:SHOWN]:
                         print(f"  {likeness[line]:.4f}  {line}")

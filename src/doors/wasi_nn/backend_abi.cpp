@@ -17,7 +17,8 @@ using headrace::wasi_nn::Output;
 
 static_assert(sizeof(tensor) == 24 && offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16);
 
-constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::bf16, DType::u8, DType::i32, DType::i64};
+constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::bf16,
+                            DType::u8,  DType::i32, DType::i64};
 
 Door& door() {
     static Door door({.codes = {.missing_memory = wasi_nn_error_runtime_error,

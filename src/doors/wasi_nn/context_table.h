@@ -37,8 +37,9 @@ struct LoadOptions {
     std::optional<Target> target = std::nullopt;
 };
 
-/// What a backend holds: graphs, which are language models or graphs of tensors, and execution contexts, which
-/// are numbered inputs and outputs that use them. Everything is thread-safe; all texts may be any bytes.
+/// What a backend holds: graphs, which are language models or graphs of tensors, and execution contexts,
+/// which are numbered inputs and outputs that use them. Everything is thread-safe; all texts may be any
+/// bytes.
 class ContextTable {
 public:
     /// config: JSON, or empty; above: one that goes over it, and is read leniently where the defaults say so,
@@ -62,7 +63,8 @@ public:
     /// The language model that contexts without a graph of their own use.
     Result<GraphId> first_graph();
 
-    /// Without a session's name the context has a conversation of its own. Graphs of tensors have no sessions.
+    /// Without a session's name the context has a conversation of its own. Graphs of tensors have no
+    /// sessions.
     Result<ContextId> open(GraphId graph, std::optional<std::string_view> session = std::nullopt);
     Status close(ContextId context);
 

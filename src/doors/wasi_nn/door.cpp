@@ -17,8 +17,8 @@
 namespace headrace::wasi_nn {
 namespace {
 
-constexpr std::uint32_t kNone = 0;                  // of the contexts
-constexpr std::uint32_t kLongestText = 64u << 20;   // of a prompt or configuration: more is a wrong length
+constexpr std::uint32_t kNone = 0;                 // of the contexts
+constexpr std::uint32_t kLongestText = 64u << 20;  // of a prompt or configuration: more is a wrong length
 
 /// GGML is 5 and autodetection 6 in WAMR and the WIT; in WasmEdge it is the other way round.
 std::optional<Encoding> encoding_of(std::uint32_t number) {
@@ -177,9 +177,9 @@ int Door::load(void* ctx, const std::uint8_t* bytes, std::uint32_t size, std::ui
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
         const std::optional<Encoding> form = encoding_of(encoding);
         if (!form)
-            return refuse_as(traits_.codes.invalid_encoding, table, function,
-                             invalid("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are",
-                                     encoding));
+            return refuse_as(
+                traits_.codes.invalid_encoding, table, function,
+                invalid("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are", encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
         const LoadOptions options{.replaces = traits_.replaces, .target = static_cast<Target>(target)};
         return keep(table, function, table.load_bytes(model, *form, options), graph);
@@ -207,8 +207,7 @@ int Door::load_by_name(void* ctx, const char* name, std::uint32_t name_size, con
         // Callers count the NUL at the end, or not.
         const std::string_view text(name, strnlen(name, name_size));
         const std::string_view options = config ? std::string_view(config, strnlen(config, config_size)) : "";
-        const Result<GraphId> loaded =
-            table.load(text, {.config = options, .replaces = traits_.replaces});
+        const Result<GraphId> loaded = table.load(text, {.config = options, .replaces = traits_.replaces});
         if (!loaded.ok() && loaded.error().code == Code::not_found)
             return refuse_as(ErrorCodes::model_not_found, table, function, loaded.error());
         return keep(table, function, loaded, graph);

@@ -24,7 +24,7 @@ int number_of(Code code, const ErrorCodes& codes);
 struct AbiTraits {
     ErrorCodes codes;
     std::span<const DType> types;  ///< of tensors, by their numbers
-    bool replaces;   ///< a second load takes the first one's place
+    bool replaces;                 ///< a second load takes the first one's place
     bool history;    ///< contexts remember their conversation unless the configuration says otherwise
     bool truncates;  ///< an answer that is too long is cut, not refused; metadata never is
     bool lenient;    ///< configurations are read as hosts of other backends write them; see HostOptions

@@ -81,7 +81,8 @@ Status GraphContext::Tensor::become(const LoadedGraph& graph, const TensorInfo& 
     is_set = false;
     if (!memory || memory.bytes() < *needed) {
         memory.release();
-        HR_ASSIGN(memory, PooledBuffer::take(graph.executable.buffers(), *needed, fmt::format("'{}'", info.name)));
+        HR_ASSIGN(memory,
+                  PooledBuffer::take(graph.executable.buffers(), *needed, fmt::format("'{}'", info.name)));
     }
     bytes = *needed;
     shape = std::move(made);
@@ -180,8 +181,7 @@ Result<int> GraphContext::read_output(std::uint32_t index, const OutputReader& r
         return invalid("there is no output {}: the graph has {}", index, outputs_.size());
     if (!is_computed_) return failure(Code::invalid_state, "nothing was computed since the last input");
     const Tensor& output = outputs_[index];
-    return read({reinterpret_cast<const char*>(output.memory.data()), output.bytes},
-                OutputForm::tensor);
+    return read({reinterpret_cast<const char*>(output.memory.data()), output.bytes}, OutputForm::tensor);
 }
 
 std::string GraphContext::description() const {

@@ -16,7 +16,8 @@ using headrace::wasi_nn::Output;
 static_assert(sizeof(tensor) == 32 && offsetof(tensor, type) == 8 && offsetof(tensor, data) == 16);
 
 // The last one is ours: WAMR numbers the others.
-constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::u8, DType::i32, DType::i64, DType::bf16};
+constexpr std::array kTypes{DType::f16, DType::f32, DType::f64, DType::u8,
+                            DType::i32, DType::i64, DType::bf16};
 
 Door& door() {
     static Door door({.codes = {.missing_memory = missing_memory,

@@ -101,12 +101,10 @@ Result<std::shared_ptr<LoadedGraph>> LoadedGraph::of_file(const std::string& pat
     HR_ASSIGN(const GraphChoices choices, choices_of(load.parameters, is_onnx, limits));
     std::error_code error;
     const std::uint64_t bytes = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
-    if (error || !fs::is_regular_file(path, error))
-        return failure(Code::not_found, "'{}' is no file", name);
+    if (error || !fs::is_regular_file(path, error)) return failure(Code::not_found, "'{}' is no file", name);
     HR_TRY(check_model_bytes(bytes, limits));
-    HR_ASSIGN(const auto graph, caught([&] {
-                  return is_onnx ? load_onnx(path, choices.onnx) : webnn::load_graph_file(path);
-              }));
+    HR_ASSIGN(const auto graph,
+              caught([&] { return is_onnx ? load_onnx(path, choices.onnx) : webnn::load_graph_file(path); }));
     return compiled(*graph, name, choices.threads, load.target, limits);
 }
 
@@ -117,8 +115,9 @@ Result<std::shared_ptr<LoadedGraph>> LoadedGraph::of_onnx(std::string_view bytes
     HR_ASSIGN(AlignedBuffer copy, AlignedBuffer::allocate(bytes.size(), "a guest's model"));
     std::memcpy(copy.data(), bytes.data(), bytes.size());
     const auto owner = std::make_shared<const AlignedBuffer>(std::move(copy));
-    HR_ASSIGN(const auto graph,
-              caught([&] { return load_onnx({owner->data(), bytes.size()}, owner, choices.onnx); }));
+    HR_ASSIGN(const auto graph, caught([&] {
+                  return load_onnx({owner->data(), bytes.size()}, owner, choices.onnx);
+              }));
     return compiled(*graph, "(bytes)", choices.threads, load.target, limits);
 }
 

@@ -96,9 +96,9 @@ protected:
     std::optional<Library> library;
 };
 
-#define HR_EACH_LIBRARY(suite)                                                                \
-    INSTANTIATE_TEST_SUITE_P(                                                                 \
-        Abi, suite, testing::Values(wasi_nn_test::Abi::backend, wasi_nn_test::Abi::llamacpp), \
-        [](const auto& info) { return name_of(info.param); })
+#define HR_EACH_LIBRARY(suite)                                                                         \
+    INSTANTIATE_TEST_SUITE_P(Abi, suite,                                                               \
+                             testing::Values(wasi_nn_test::Abi::backend, wasi_nn_test::Abi::llamacpp), \
+                             [](const auto& info) { return name_of(info.param); })
 
 }  // namespace headrace::wasi_nn_test

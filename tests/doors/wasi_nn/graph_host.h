@@ -11,8 +11,20 @@
 namespace headrace::wasi_nn_test {
 
 /// ONNX's numbers of types.
-enum OnnxType { kF32 = 1, kU8 = 2, kI8 = 3, kI16 = 5, kI32 = 6, kI64 = 7, kBool = 9, kF16 = 10, kF64 = 11,
-                kU32 = 12, kU64 = 13, kBf16 = 16 };
+enum OnnxType {
+    kF32 = 1,
+    kU8 = 2,
+    kI8 = 3,
+    kI16 = 5,
+    kI32 = 6,
+    kI64 = 7,
+    kBool = 9,
+    kF16 = 10,
+    kF64 = 11,
+    kU32 = 12,
+    kU64 = 13,
+    kBf16 = 16
+};
 
 /// A ValueInfoProto; dims are numbers and names.
 inline std::string value(std::string_view name, int type, const std::vector<std::string>& dims) {
@@ -90,10 +102,10 @@ protected:
     std::optional<Library> library;
 };
 
-#define HR_EACH_GRAPH_LIBRARY(suite)                                                           \
-    INSTANTIATE_TEST_SUITE_P(Library, suite,                                                   \
-                             testing::Values(wasi_nn_test::Abi::backend,                       \
-                                             wasi_nn_test::Abi::llamacpp, wasi_nn_test::Abi::onnx), \
-                             [](const auto& info) { return name_of(info.param); })
+#define HR_EACH_GRAPH_LIBRARY(suite)                                                                       \
+    INSTANTIATE_TEST_SUITE_P(                                                                              \
+        Library, suite,                                                                                    \
+        testing::Values(wasi_nn_test::Abi::backend, wasi_nn_test::Abi::llamacpp, wasi_nn_test::Abi::onnx), \
+        [](const auto& info) { return name_of(info.param); })
 
 }  // namespace headrace::wasi_nn_test

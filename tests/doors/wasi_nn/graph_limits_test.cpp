@@ -156,7 +156,8 @@ TEST_P(WasiNnGraphLimits, AreTheHostsAndNotALoads) {
     std::uint32_t graph = 77;
     EXPECT_EQ(host.try_load(path, R"({"max_graphs": 9})", &graph), 1);
     EXPECT_THAT(failure(host), HasSubstr("'max_graphs' is no parameter of a graph"));
-    for (const char* wrong : {R"({"max_graphs": 0})", R"({"max_contexts": "x"})", R"({"max_compute_ms": -1})"}) {
+    for (const char* wrong :
+         {R"({"max_graphs": 0})", R"({"max_contexts": "x"})", R"({"max_compute_ms": -1})"}) {
         void* ctx = nullptr;
         EXPECT_EQ(library->init_backend_with_config(&ctx, wrong, std::uint32_t(strlen(wrong))), 1) << wrong;
     }

@@ -49,8 +49,7 @@ TEST_P(WasiNnGraphs, TakeTheShapesThatAreFedAndKeepOtherInputs) {
         const Output sum = get(host, context, 0);
         EXPECT_EQ(sum.code, 0);
         EXPECT_EQ(values_of(sum), std::vector<float>(rows * 2, 6));
-        EXPECT_THAT(description(host, context),
-                    HasSubstr(R"("computed":[)" + std::to_string(rows) + ",2]"));
+        EXPECT_THAT(description(host, context), HasSubstr(R"("computed":[)" + std::to_string(rows) + ",2]"));
     }
 }
 

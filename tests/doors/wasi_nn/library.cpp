@@ -9,12 +9,22 @@
 namespace headrace::wasi_nn_test {
 namespace {
 
-constexpr Numbers backend_numbers = {
-    .busy = 4, .too_large = 6, .not_found = 7, .outside_root = 8, .unsupported = 5, .cancelled = 4,
-    .timed_out = 3, .no_memory = 4};
-constexpr Numbers llamacpp_numbers = {
-    .busy = 4, .too_large = 7, .not_found = 8, .outside_root = 8, .unsupported = 6, .cancelled = 5,
-    .timed_out = 5, .no_memory = 3};
+constexpr Numbers backend_numbers = {.busy = 4,
+                                     .too_large = 6,
+                                     .not_found = 7,
+                                     .outside_root = 8,
+                                     .unsupported = 5,
+                                     .cancelled = 4,
+                                     .timed_out = 3,
+                                     .no_memory = 4};
+constexpr Numbers llamacpp_numbers = {.busy = 4,
+                                      .too_large = 7,
+                                      .not_found = 8,
+                                      .outside_root = 8,
+                                      .unsupported = 6,
+                                      .cancelled = 5,
+                                      .timed_out = 5,
+                                      .no_memory = 3};
 
 void* open(Abi abi) {
     const std::string file = "/libwasi_nn_" + name_of(abi) + ".so";
@@ -119,7 +129,8 @@ Tensor::Tensor(Abi abi, std::string_view bytes, int type, std::vector<std::uint3
       dimensions_{extents_.data(), static_cast<std::uint32_t>(extents_.size())} {
     auto* data = reinterpret_cast<std::uint8_t*>(bytes_.data());
     plain_ = {&dimensions_, type, data};
-    sized_ = {&dimensions_, static_cast<std::uint8_t>(type), {data, static_cast<std::uint32_t>(bytes_.size())}};
+    sized_ = {
+        &dimensions_, static_cast<std::uint8_t>(type), {data, static_cast<std::uint32_t>(bytes_.size())}};
 }
 
 void* Tensor::without_data() {

@@ -1,0 +1,50 @@
+// Runs a component that uses models by wasi:nn 0.2, in Node:
+//   JCO_FOLDER=... node component_host.mjs ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]
+// jco, of npm's @bytecodealliance/jco in JCO_FOLDER, makes JavaScript of the component; wasi_nn.mjs has what it imports.
+// HEADRACE_CONFIG may hold parameters; see docs/guests.md.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { WasiNn } from './wasi_nn.mjs';
+
+const [addon, library, named, guest, ...rest] = process.argv.slice(2);
+if (!guest || !named.includes('=')) {
+  console.error('usage: node component_host.mjs ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]');
+  process.exit(2);
+}
+const packages = createRequire(join(process.env.JCO_FOLDER ?? process.cwd(), 'package.json'));
+const load = (name) => import(pathToFileURL(packages.resolve(name)));
+const { transpile } = await load('@bytecodealliance/jco');
+const { WASIShim } = await load('@bytecodealliance/preview2-shim/instantiation');
+const { _setArgs } = await load('@bytecodealliance/preview2-shim/cli');
+
+const nn = createRequire(import.meta.url)(resolve(addon));
+const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
+process.env.HEADRACE_LOG ??= 'warn';
+process.env.HEADRACE_MODEL_ROOT ??= folder;
+const [name, model] = [named.slice(0, named.indexOf('=')), named.slice(named.indexOf('=') + 1)];
+nn.open(resolve(library), JSON.stringify({ model_aliases: { [name]: resolve(model) } }));
+try {
+  const { files } = await transpile(await readFile(guest), { name: 'guest', instantiation: 'async' });
+  for (const [file, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, file)), { recursive: true });
+    await writeFile(join(folder, file), content);
+  }
+  const { instantiate } = await import(pathToFileURL(join(folder, 'guest.js')));
+  _setArgs([guest, ...rest]);
+  const compile = async (file) => WebAssembly.compile(await readFile(join(folder, file)));
+  const { run } = await instantiate(compile, { ...new WASIShim().getImportObject(), ...new WasiNn(nn).imports() });
+  run.run();
+} catch (error) {
+  if (error?.exitError) process.exitCode = error.code ?? 1;
+  else {
+    console.error(`component_host.mjs: ${guest}: ${error?.message ?? 'the command failed'}`);
+    process.exitCode = 1;
+  }
+} finally {
+  nn.close();
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,228 @@
+// wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
+// a guest's memory there.
+const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
+const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
+const ENCODINGS = ['openvino', 'onnx', 'tensorflow', 'pytorch', 'tensorflowlite', 'ggml', 'autodetect'];
+const TARGETS = ['cpu', 'gpu', 'tpu'];
+const NUMBERS = { FP16: 0, FP32: 1, FP64: 2, BF16: 6, U8: 3, I32: 4, I64: 5 };
+const SEEN_AS = { f16: 'FP16', f32: 'FP32', f64: 'FP64', bf16: 'BF16', i32: 'I32', u32: 'I32', i64: 'I64', u64: 'I64',
+  u8: 'U8', i8: 'U8', bool: 'U8' };
+const CODES = { invalid_argument: 'invalid-argument', invalid_state: 'invalid-argument', invalid_encoding: 'invalid-encoding',
+  unsupported: 'unsupported-operation', too_large: 'too-large', not_found: 'not-found', denied: 'security',
+  timed_out: 'timeout', prompt_too_long: 'too-large', context_full: 'too-large' };
+const encoder = new TextEncoder(), decoder = new TextDecoder();
+
+/** What calls throw; a component gets it as its error. */
+class NnError {
+  constructor(code, message) { Object.assign(this, { name: code, message }); }
+  code() { return CODES[this.name] ?? 'runtime-error'; }
+  data() { return this.message; }
+}
+
+class Tensor {
+  constructor(dimensions, type, data) { Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data }); }
+  dimensions() { return this.shape; }
+  ty() { return this.type; }
+  data() { return this.bytes; }
+}
+const textTensor = (bytes) => new Tensor([bytes.length], 'U8', bytes);
+
+/** A graph's number, which is given back when neither its handle nor a context needs it. */
+class Owner {
+  #uses = 1;
+  constructor(backend, number) { Object.assign(this, { backend, number }); }
+  share() { this.#uses++; return this; }
+  release() { if (--this.#uses === 0) this.backend.check(this.backend.calls.unload(this.backend.memory, this.number)); }
+}
+
+/** The calls, with the buffer that stands for a guest's memory. */
+class Backend {
+  memory = new ArrayBuffer(FIRST_SIZE);
+  constructor(nn) { this.calls = nn.imports; }
+
+  room(size) {
+    if (this.memory.byteLength < size) this.memory = new ArrayBuffer(size + FIRST_SIZE);
+    return new Uint8Array(this.memory);
+  }
+  words(at, ...numbers) { new Uint32Array(this.memory, at, numbers.length).set(numbers); }
+  word() { return new Uint32Array(this.memory, WORD, 1)[0]; }
+  check(number) {
+    if (number === 0) return;
+    const { code, message } = JSON.parse(decoder.decode(this.output(0, 1))).error;
+    throw new NnError({ [INVALID_ENCODING]: 'invalid_encoding', [TOO_LARGE]: 'too_large' }[number] ?? code, message);
+  }
+  /** The number that a call writes. */
+  number(name, ...numbers) {
+    this.check(this.calls[name](this.memory, ...numbers, WORD));
+    return this.word();
+  }
+  load(model, encoding, target) {
+    this.room(DATA + model.length).set(model, DATA);
+    this.words(TENSOR, DATA, model.length);
+    return this.number('load', TENSOR, 1, encoding, target);
+  }
+  loadByName(name) {
+    const bytes = encoder.encode(name);
+    this.room(DATA + bytes.length).set(bytes, DATA);
+    return this.number('load_by_name', DATA, bytes.length);
+  }
+  open(graph, session) {
+    if (session === undefined) return this.number('init_execution_context', graph);
+    const bytes = encoder.encode(session);
+    this.room(DATA + bytes.length).set(bytes, DATA);
+    return this.number('init_execution_context_with_session', graph, DATA, bytes.length);
+  }
+  close(context) { this.check(this.calls.close_execution_context(this.memory, context)); }
+  setInput(context, index, type, dimensions, data) {
+    if (dimensions.length > 8) throw new NnError('invalid_argument', `${dimensions.length} dimensions; 8 are the most`);
+    this.room(DATA + data.length).set(data, DATA);
+    this.words(SHAPE, ...dimensions);
+    this.words(TENSOR, SHAPE, dimensions.length, type, DATA, data.length);
+    this.check(this.calls.set_input(this.memory, context, index, TENSOR));
+  }
+  setText(context, index, bytes) { this.setInput(context, index, NUMBERS.U8, [bytes.length], bytes); }
+  compute(context) { this.check(this.calls.compute(this.memory, context)); }
+  output(context, index, name = 'get_output') {
+    for (;;) {
+      const capacity = this.memory.byteLength - DATA;
+      const code = this.calls[name](this.memory, context, index, DATA, capacity, WORD);
+      if (code === 0) return new Uint8Array(this.memory.slice(DATA, DATA + this.word()));
+      if (code !== TOO_LARGE || this.word() <= capacity) {
+        if (context === 0) throw new NnError('backend_failure', `error ${code}`);
+        this.check(code);
+      }
+      this.room(DATA + this.word());
+    }
+  }
+  description(context) { return JSON.parse(decoder.decode(this.output(context, DESCRIPTION))); }
+  /** Undefined behind the last one. */
+  nextPiece(context) {
+    const code = this.calls.compute_single(this.memory, context);
+    if (code === END_OF_SEQUENCE) return undefined;
+    this.check(code);
+    return decoder.decode(this.output(context, 0, 'get_output_single'));
+  }
+  endPieces(context) { this.check(this.calls.fini_single(this.memory, context)); }
+}
+
+class Context {
+  constructor(owner) {
+    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.open(owner.number) });
+    this.described = this.backend.description(this.number);
+    owner.share();
+  }
+  compute(inputs) {
+    const given = new Map(inputs);
+    return this.described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
+  }
+  #tensors(given) {
+    const names = this.described.inputs.map(({ name }) => name);
+    if (given.size !== names.length || !names.every((name) => given.has(name)))
+      throw new NnError('invalid_argument',
+        `the graph's inputs are ${names.join(', ')}; given are ${[...given.keys()].join(', ') || 'none'}`);
+    names.forEach((name, index) => {
+      const { type, shape, bytes } = given.get(name);
+      this.backend.setInput(this.number, index, NUMBERS[type], shape, bytes);
+    });
+    this.backend.compute(this.number);
+    return this.backend.description(this.number).outputs.map(({ name, type, shape, computed }, index) => {
+      const seen = SEEN_AS[type];
+      if (!seen) throw new NnError('unsupported', `output '${name}' is ${type}, which no tensor-type is`);
+      const extents = computed ?? shape;
+      return [name, new Tensor(extents.length ? extents : [1], seen, this.backend.output(this.number, index))];
+    });
+  }
+  #text(given) {
+    const known = [...given.keys()].every((name) => name === 'prompt' || name === 'parameters');
+    if (!given.has('prompt') || !known)
+      throw new NnError('invalid_argument',
+        `a language model's inputs are prompt, and parameters as JSON; given are ${[...given.keys()].join(', ')}`);
+    this.backend.setText(this.number, 0, given.get('prompt').bytes);
+    this.backend.setText(this.number, 1, given.get('parameters')?.bytes ?? new Uint8Array());
+    this.backend.compute(this.number);
+    const text = this.backend.output(this.number, 0), metadata = textTensor(this.backend.output(this.number, 1));
+    if (!this.described.gives_vectors) return [['text', textTensor(text)], ['metadata', metadata]];
+    const { embedding } = JSON.parse(decoder.decode(text));
+    const dimensions = Array.isArray(embedding[0]) ? [embedding.length, embedding[0].length] : [embedding.length];
+    const numbers = Float32Array.from(embedding.flat());
+    return [['embedding', new Tensor(dimensions, 'FP32', new Uint8Array(numbers.buffer))], ['metadata', metadata]];
+  }
+  [Symbol.dispose]() { this.backend.close(this.number); this.owner.release(); }
+}
+
+class Answer {
+  constructor(conversation) { Object.assign(this, { conversation, isOver: false, told: '' }); }
+  get #backend() { return this.conversation.backend; }
+  next() {
+    if (this.isOver) return undefined;
+    let piece;
+    try {
+      piece = this.#backend.nextPiece(this.conversation.number);
+    } catch (error) {
+      this.isOver = true;
+      throw error;
+    }
+    if (piece === undefined) this.#keepMetadata();
+    return piece;
+  }
+  metadata() {
+    if (!this.told) throw new NnError('invalid_state', 'the answer is not at its end');
+    return this.told;
+  }
+  cancel() { if (this.giveUp()) this.#keepMetadata(); }
+  /** Whether there was something to give up. */
+  giveUp() {
+    if (this.isOver || this.conversation.answer !== this) return false;
+    this.isOver = true;
+    this.#backend.endPieces(this.conversation.number);
+    return true;
+  }
+  #keepMetadata() {
+    this.isOver = true;
+    this.told = decoder.decode(this.#backend.output(this.conversation.number, 1));
+  }
+  [Symbol.dispose]() { this.giveUp(); }
+}
+
+class Conversation {
+  constructor(owner, session) {
+    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.open(owner.number, session) });
+    owner.share();
+  }
+  static open(graph, session) { return new Conversation(graph.owner, session); }
+  ask(prompt, parameters) {
+    this.answer?.giveUp();
+    this.backend.setText(this.number, 0, encoder.encode(prompt));
+    this.backend.setText(this.number, 1, encoder.encode(parameters));
+    this.answer = new Answer(this);
+    return this.answer;
+  }
+  [Symbol.dispose]() { this.backend.close(this.number); this.owner.release(); }
+}
+
+class Graph {
+  constructor(backend, number) { this.owner = new Owner(backend, number); }
+  initExecutionContext() { return new Context(this.owner); }
+  [Symbol.dispose]() { this.owner.release(); }
+}
+
+export class WasiNn {
+  #backend;
+  constructor(nn) { this.#backend = new Backend(nn); }
+  /** By interface, as what jco makes wants them. */
+  imports() {
+    const backend = this.#backend;
+    const load = (builders, encoding, target) => {
+      if (builders.length !== 1)
+        throw new NnError('invalid_argument', `a model is one builder; ${builders.length} were given`);
+      return new Graph(backend, backend.load(builders[0], ENCODINGS.indexOf(encoding), TARGETS.indexOf(target)));
+    };
+    return {
+      'wasi:nn/errors': { Error: NnError },
+      'wasi:nn/tensor': { Tensor },
+      'wasi:nn/inference': { GraphExecutionContext: Context },
+      'wasi:nn/graph': { Graph, load, loadByName: (name) => new Graph(backend, backend.loadByName(name)) },
+      'headrace:nn/conversations': { Conversation, Answer },
+    };
+  }
+}
