@@ -330,7 +330,8 @@ private:
             const auto loaded =
                 service_->load(tiny_model(), model_config(768 + 128 * below(random, 4)), true);
             if (!loaded.ok() || loaded.value() != graph_) fault({}, "a swap failed");
-            if (service_->load("no such file", "", true).ok() || service_->load_bytes("GGUF", "", true).ok())
+            if (service_->load("no such file", "", true).ok() ||
+                service_->load_bytes("GGUF", Encoding::any, {.replaces = true}).ok())
                 fault({}, "a model that is none was loaded");
             ++report_.swaps;
         }

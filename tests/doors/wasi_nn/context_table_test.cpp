@@ -260,7 +260,7 @@ TEST_F(ContextTableTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
         EXPECT_EQ(refused.error().code, Code::denied);
         EXPECT_THAT(refused.error().message, AllOf(HasSubstr("chat_template"), HasSubstr("guest_templates")));
         EXPECT_TRUE(confined->load(tiny_model(), greedy).ok()) << "the template of its own model";
-        const auto brought = confined->load_bytes(bytes, greedy);
+        const auto brought = confined->load_bytes(bytes, Encoding::any, {.config = greedy});
         ASSERT_TRUE(brought.ok()) << brought.error().message;
         const auto reply =
             confined->infer(confined->open(brought.value(), std::nullopt).value(), "Hello.", "");
@@ -305,11 +305,11 @@ TEST_F(ContextTableTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
     make();
     std::ifstream file(tiny_model(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    const auto loaded = service->load_bytes(bytes, greedy);
+    const auto loaded = service->load_bytes(bytes, Encoding::any, {.config = greedy});
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     const auto context = service->open(loaded.value());
     EXPECT_EQ(say(context.value(), "What is 2+3?"), "2+3=5");
-    EXPECT_FALSE(service->load_bytes("GGUF", greedy).ok());
+    EXPECT_FALSE(service->load_bytes("GGUF", Encoding::any, {.config = greedy}).ok());
     const std::size_t models = registry_statistics().models;
     auto other = ContextTable::create("");
     ASSERT_TRUE(other.value()->load(tiny_model(), greedy).ok());
