@@ -147,7 +147,10 @@ test('a file that is no graph is refused with its path', async () => {
   const context = await newContext();
   await assert.rejects(context.loadGraph(join(folder, 'none.hrg')), /none\.hrg/);
   const graph = await doubled(context);
-  await assert.rejects(graph.save(join(folder, 'no', 'folder.hrg')), /folder\.hrg': No such file or directory/);
+  await assert.rejects(
+    graph.save(join(folder, 'no', 'folder.hrg')),
+    /folder\.hrg': No such file or directory/,
+  );
   graph.destroy();
   await assert.rejects(graph.save(join(folder, 'gone.hrg')), { name: 'InvalidStateError' });
 });
