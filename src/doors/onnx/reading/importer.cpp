@@ -61,20 +61,6 @@ std::string shown_inputs(const OpWriter& g, const Node& node) {
     return fmt::format("its inputs ({})", shortened_text(fmt::format("{}", fmt::join(shown, ", "))));
 }
 
-/// An error that numbers may have caused which the caller gave for dimensions: these come first then.
-Refused with_given_numbers(const Refused& error, const OnnxOptions& options) {
-    if (dynamic_cast<const RefusedForAllExtents*>(&error) != nullptr) return error;
-    std::vector<std::string> given;
-    for (const auto& [name, size] : options.dimensions) given.push_back(fmt::format("{} = {}", name, size));
-    for (const auto& [name, form] : options.forms)
-        if (std::holds_alternative<OnnxShape>(form)) given.push_back(fmt::format("the shape of '{}'", name));
-    if (given.empty()) return error;
-    return Refused(error.what(),
-                   fmt::format("It may be that what was given for dimensions does not fit: {}. Otherwise: {}",
-                               fmt::join(given, ", "), error.remedy()),
-                   error.code());
-}
-
 /// The operator, in sets that have it.
 const Operator& operator_of(const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
@@ -260,13 +246,11 @@ Values Importer::checked_results(const Node& node, const NodeMessage& message, c
             Refused(fmt::format("it depends on whether {}, which is open until the model is called",
                                 error.what())));
     } catch (const Refused& error) {
-        throw Unreadable::at(source_.title, *graph_, node, scope, with_given_numbers(error, options_));
+        throw Unreadable::at(source_.title, *graph_, node, scope, error);
     } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
         throw Unreadable::at(
             source_.title, *graph_, node, scope,
-            with_given_numbers(
-                Invalid(fmt::format("{} do not go together ({})", shown_inputs(*graph_, node), error.what())),
-                options_));
+            Invalid(fmt::format("{} do not go together ({})", shown_inputs(*graph_, node), error.what())));
     }
 }
 
