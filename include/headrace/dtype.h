@@ -36,7 +36,8 @@ constexpr std::string_view name_of(DType t) { return detail::kDTypeRows[static_c
 constexpr int bits_of(DType t) { return detail::kDTypeRows[static_cast<int>(t)].bits; }
 /// Bytes of `count` packed elements.
 constexpr std::size_t bytes_of(DType t, std::int64_t count) {
-    return (static_cast<std::size_t>(count) * bits_of(t) + 7) / 8;
+    // Bits may be more than 32 bits count where bytes are not.
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(count) * bits_of(t) + 7) / 8);
 }
 constexpr std::optional<DType> dtype_from_name(std::string_view name) {
     for (int i = 0; i < kDTypeCount; ++i)

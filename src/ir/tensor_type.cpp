@@ -42,7 +42,7 @@ Status TensorType::check() const {
         if (d.max_size() < 0)
             return invalid("shape {} has the negative extent {}", headrace::str(shape), d.max_size());
         const std::int64_t size = std::max<std::int64_t>(0, d.min_size());
-        if (size > 0 && __builtin_mul_overflow(bits, size, &bits))
+        if (size > 0 && (__builtin_mul_overflow(bits, size, &bits) || bits / 8 > PTRDIFF_MAX))
             return invalid("shape {} of {} elements is larger than the address space", headrace::str(shape),
                            name_of(dtype));
     }

@@ -239,7 +239,9 @@ struct Attention {
         g.m = static_cast<std::size_t>(e.m), g.n = static_cast<std::size_t>(e.n);
         g.width = static_cast<std::size_t>(e.width), g.width_v = static_cast<std::size_t>(e.width_v);
         const auto matrix = [&](int i, typename Extents::Strides step) {
-            return kernels::AttentionArgs::Matrix{args.in[i].as<float>(), step.batch, step.head, step.row};
+            return kernels::AttentionArgs::Matrix{
+                args.in[i].as<float>(), static_cast<std::ptrdiff_t>(step.batch),
+                static_cast<std::ptrdiff_t>(step.head), static_cast<std::ptrdiff_t>(step.row)};
         };
         g.q = matrix(0, e.of_query());
         g.k = matrix(1, e.of_key());

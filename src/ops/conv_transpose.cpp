@@ -241,8 +241,9 @@ struct ConvTranspose2d {
     static void pack_filter(const ConstView& filter, const void* attrs, std::byte* packed) {
         const auto& a = detail::attrs_ref<Attrs>(attrs);
         const auto strides = Axes(filter.shape, positions(a.filter_layout)).stride;
+        const auto stride = [&strides](int axis) { return static_cast<std::ptrdiff_t>(strides[axis]); };
         headrace::kernels::pack_transposed_filters(filter_args(filter.shape, a), filter.as<float>(),
-                                                   {strides[0], strides[1], strides[2], strides[3]},
+                                                   {stride(0), stride(1), stride(2), stride(3)},
                                                    reinterpret_cast<float*>(packed));
     }
     static headrace::kernels::ConvTranspose2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {

@@ -123,11 +123,11 @@ struct LayerNormalization {
         kernels::layer_norm_f32({.rows = static_cast<std::size_t>(rows),
                                  .n = static_cast<std::size_t>(n),
                                  .x = args.in[0].as<float>(),
-                                 .x_stride = n,
+                                 .x_stride = static_cast<std::ptrdiff_t>(n),
                                  .scale = args.has(1) ? args.in[1].as<float>() : nullptr,
                                  .bias = args.has(2) ? args.in[2].as<float>() : nullptr,
                                  .y = args.out[0].as<float>(),
-                                 .y_stride = n,
+                                 .y_stride = static_cast<std::ptrdiff_t>(n),
                                  .eps = static_cast<float>(a.epsilon)},
                                 args.share.ith, args.share.nth);
     }

@@ -82,11 +82,11 @@ struct MatMul {
                                    .n = static_cast<std::size_t>(p.n),
                                    .k = static_cast<std::size_t>(p.k),
                                    .a = args.in[0].as<float>(),
-                                   .lda = p.a_row,
+                                   .lda = static_cast<std::ptrdiff_t>(p.a_row),
                                    .b = args.in[1].as<float>(),
-                                   .ldb = p.n,
+                                   .ldb = static_cast<std::ptrdiff_t>(p.n),
                                    .c = args.out[0].as<float>(),
-                                   .ldc = p.n};
+                                   .ldc = static_cast<std::ptrdiff_t>(p.n)};
         std::int64_t c_stride = p.m * p.n;
         for (std::size_t i = p.batch.size(), d = kernels::BatchedGemmArgs::kBatchDims; i-- > 0;) {
             g.batch[--d] = static_cast<std::size_t>(p.batch[i].size);

@@ -67,8 +67,8 @@ struct Pooling {
                 .stride_w = n(attrs.strides[1]),
                 .dilation_h = n(attrs.dilations[0]),
                 .dilation_w = n(attrs.dilations[1]),
-                .pad_top = attrs.padding[0],
-                .pad_left = attrs.padding[2]};
+                .pad_top = static_cast<std::ptrdiff_t>(attrs.padding[0]),
+                .pad_left = static_cast<std::ptrdiff_t>(attrs.padding[2])};
     }
     struct Span {
         std::int64_t first, step, count;  ///< rows or columns of the input

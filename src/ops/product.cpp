@@ -126,10 +126,10 @@ kernels::GemmArgs packed_gemm_args(const TensorArgs& args, bool b_transposed) {
             .n = static_cast<std::size_t>(n),
             .k = static_cast<std::size_t>(k),
             .a = a.as<float>(),
-            .lda = k,
+            .lda = static_cast<std::ptrdiff_t>(k),
             .packed_b = b.as<float>(),
             .c = args.out[0].as<float>(),
-            .ldc = n};
+            .ldc = static_cast<std::ptrdiff_t>(n)};
 }
 
 }  // namespace headrace::ops

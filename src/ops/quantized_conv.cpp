@@ -170,8 +170,8 @@ struct QuantizedConv2d {
                 .stride_w = n(a.strides[1]),
                 .dilation_h = n(a.dilations[0]),
                 .dilation_w = n(a.dilations[1]),
-                .pad_top = a.padding[0],
-                .pad_left = a.padding[2],
+                .pad_top = static_cast<std::ptrdiff_t>(a.padding[0]),
+                .pad_left = static_cast<std::ptrdiff_t>(a.padding[2]),
                 .x = {},
                 .result = {}};
     }

@@ -78,9 +78,9 @@ struct Softmax {
         kernels::softmax_f32({.rows = static_cast<std::size_t>(rows),
                               .n = static_cast<std::size_t>(n),
                               .x = args.in[0].as<float>(),
-                              .x_stride = n,
+                              .x_stride = static_cast<std::ptrdiff_t>(n),
                               .y = args.out[0].as<float>(),
-                              .y_stride = n},
+                              .y_stride = static_cast<std::ptrdiff_t>(n)},
                              args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{

@@ -132,7 +132,7 @@ std::size_t most_pieces(const std::vector<Copy>& copies, int nodes) {
         given_back[copy.life.last].push_back(&copy);
     }
     std::map<ggml_backend_t, FreeList> lists;
-    std::map<const Copy*, std::size_t> offsets;
+    std::map<const Copy*, std::uint64_t> offsets;
     const auto size = [](const Copy* copy) { return bytes_of(memory_of(copy->backend), copy->life.tensor); };
     std::size_t most = 0;
     for (int node = 0; node < nodes; ++node) {
@@ -146,7 +146,7 @@ std::size_t most_pieces(const std::vector<Copy>& copies, int nodes) {
     return most;
 }
 
-Arena place(ggml_backend_t backend, const std::vector<Life>& lives) {
+Result<Arena> place(ggml_backend_t backend, const std::vector<Life>& lives) {
     ggml_backend_buffer_type_t memory = memory_of(backend);
     const std::size_t alignment = ggml_backend_buft_get_alignment(memory);
     Arena arena{.backend = backend, .places = {}};
@@ -155,7 +155,8 @@ Arena place(ggml_backend_t backend, const std::vector<Life>& lives) {
     FreeList list(arena.chunk);
     struct End {
         int last;
-        std::size_t offset, bytes;
+        std::uint64_t offset;
+        std::size_t bytes;
         bool operator<(const End& other) const { return last > other.last; }
     };
     std::vector<End> ends;  // a heap, the next first
@@ -164,13 +165,28 @@ Arena place(ggml_backend_t backend, const std::vector<Life>& lives) {
             std::pop_heap(ends.begin(), ends.end());
             list.give_back(ends.back().offset, ends.back().bytes);
         }
-        const std::size_t bytes = bytes_of(memory, life.tensor), offset = list.take(bytes);
-        arena.places.push_back({life.tensor, offset});
+        const std::size_t bytes = bytes_of(memory, life.tensor);
+        const std::uint64_t offset = list.take(bytes);
+        arena.places.push_back({life.tensor, static_cast<std::size_t>(offset)});
         ends.push_back({life.last, offset, bytes});
         std::push_heap(ends.begin(), ends.end());
     }
-    arena.bytes = list.end();
+    if (list.end() > PTRDIFF_MAX)
+        return failure(Code::out_of_memory, "the activations take {} bytes, and {} can be addressed", list.end(),
+                       PTRDIFF_MAX);
+    arena.bytes = static_cast<std::size_t>(list.end());
     return arena;
+}
+
+/// If nothing were given back.
+std::uint64_t most_bytes(const LoweredGraph& lowered) {
+    std::uint64_t total = 0;
+    const auto add = [&total](const ggml_tensor* t) {
+        if (!t->view_src && !t->data) total += bytes_of(memory_of(nullptr), t);
+    };
+    for (const ggml_tensor* input : lowered.inputs) add(input);
+    for (int i = 0; i < ggml_graph_n_nodes(lowered.graph); ++i) add(ggml_graph_node(lowered.graph, i));
+    return total;
 }
 
 }  // namespace
@@ -180,12 +196,12 @@ bool is_view(const ggml_tensor* t) {
            t->op == GGML_OP_TRANSPOSE;
 }
 
-std::size_t FreeList::take(std::size_t bytes) {
+std::uint64_t FreeList::take(std::uint64_t bytes) {
     auto best = pieces_.end();
     for (auto it = pieces_.begin(); it != pieces_.end(); ++it)
         if (it->second >= bytes && (best == pieces_.end() || it->second < best->second)) best = it;
     if (best == pieces_.end()) {
-        const std::size_t left = chunk_ - end_ % chunk_;
+        const std::uint64_t left = chunk_ - end_ % chunk_;
         if (left < bytes) {
             end_ += left;
             give_back(end_ - left, left);
@@ -199,7 +215,7 @@ std::size_t FreeList::take(std::size_t bytes) {
     return offset;
 }
 
-void FreeList::give_back(std::size_t offset, std::size_t bytes) {
+void FreeList::give_back(std::uint64_t offset, std::uint64_t bytes) {
     if (bytes == 0) return;
     auto next = pieces_.lower_bound(offset);
     if (next != pieces_.end() && next->first == offset + bytes && next->first % chunk_ != 0) {
@@ -217,9 +233,10 @@ void FreeList::give_back(std::size_t offset, std::size_t bytes) {
 Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_backend_sched* sched) {
     const std::size_t tensors =
         lowered.inputs.size() + static_cast<std::size_t>(ggml_graph_n_nodes(lowered.graph));
-    if ((sched ? 2 : 1) * tensors <= kMostAlive) return std::vector<Arena>{};  // each could be copied
+    const bool is_small = most_bytes(lowered) <= SIZE_MAX;
+    if (is_small && (sched ? 2 : 1) * tensors <= kMostAlive) return std::vector<Arena>{};  // each could be copied
     const Lives lives(lowered, sched);
-    if (lives.most_alive() <= kMostAlive) return std::vector<Arena>{};
+    if (is_small && lives.most_alive() <= kMostAlive) return std::vector<Arena>{};
     if (const std::size_t pieces = most_pieces(lives.copies(), lives.nodes()); pieces > kMostAlive)
         return unsupported(
             "{} values go from one device to another in an order that leaves {} free pieces of memory, and "
@@ -228,7 +245,10 @@ Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_
     std::map<ggml_backend_t, std::vector<Life>> by_backend;
     for (const Life& life : lives.activations()) by_backend[lives.backend_of(life.tensor)].push_back(life);
     std::vector<Arena> arenas;
-    for (const auto& [backend, some] : by_backend) arenas.push_back(place(backend, some));
+    for (const auto& [backend, some] : by_backend) {
+        HR_ASSIGN(Arena arena, place(backend, some));
+        arenas.push_back(std::move(arena));
+    }
     return arenas;
 }
 

@@ -18,19 +18,20 @@ namespace headrace {
 /// Views have no work of their own: they are where their source is.
 bool is_view(const ggml_tensor* t);
 
-/// Offsets in memory of a device, which ggml gives out in buffers of at most `chunk` bytes.
+/// Offsets in memory of a device, which ggml gives out in buffers of at most `chunk` bytes. They have 64 bits
+/// where addresses have 32, so that what does not fit is known.
 class FreeList {
 public:
-    explicit FreeList(std::size_t chunk = SIZE_MAX) : chunk_(chunk) {}
+    explicit FreeList(std::uint64_t chunk = SIZE_MAX) : chunk_(chunk) {}
     /// The smallest free piece that holds the bytes, or the end. At most a chunk.
-    std::size_t take(std::size_t bytes);
-    void give_back(std::size_t offset, std::size_t bytes);
-    std::size_t end() const { return end_; }
+    std::uint64_t take(std::uint64_t bytes);
+    void give_back(std::uint64_t offset, std::uint64_t bytes);
+    std::uint64_t end() const { return end_; }
     std::size_t pieces() const { return pieces_.size(); }
 
 private:
-    std::size_t chunk_, end_ = 0;
-    std::map<std::size_t, std::size_t> pieces_;  // bytes by offset; neighbours in a chunk are one
+    std::uint64_t chunk_, end_ = 0;
+    std::map<std::uint64_t, std::uint64_t> pieces_;  // bytes by offset; neighbours in a chunk are one
 };
 
 /// Where the activations of a backend go.
@@ -45,9 +46,11 @@ struct Arena {
 };
 
 /// For graphs that ggml's allocator does not take: it ends the process when what was given back lies in more
-/// than 256 pieces, which cannot be while less are alive at once. Nothing where it does take the graph. Only
+/// than 256 pieces, which cannot be while less are alive at once, and its sums wrap around where addresses have
+/// 32 bits. Nothing where it does take the graph. Only
 /// what has no memory yet gets a place. sched: with all tensors assigned, whose copies between backends stay
-/// ggml's; null: everything is on the CPU. Errors: those copies alone are too many.
+/// ggml's; null: everything is on the CPU. Errors: those copies alone are too many; there are
+/// not as many addresses.
 Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_backend_sched* sched);
 
 }  // namespace headrace

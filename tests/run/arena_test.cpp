@@ -88,6 +88,14 @@ TEST(FreeList, TakesTheSmallestPieceThatSufficesAndJoinsNeighbors) {
     EXPECT_EQ(list.end(), 60u);
 }
 
+TEST(FreeList, SumsDoNotWrapAroundWhereAddressesHave32Bits) {
+    FreeList list;
+    constexpr std::uint64_t kLarge = 3ull << 30;
+    EXPECT_EQ(list.take(kLarge), 0u);
+    EXPECT_EQ(list.take(kLarge), kLarge);
+    EXPECT_EQ(list.end(), 2 * kLarge);
+}
+
 TEST(FreeList, NothingCrossesTheBorderOfAChunk) {
     FreeList list(100);
     EXPECT_EQ(list.take(70), 0u);

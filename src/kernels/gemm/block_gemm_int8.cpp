@@ -222,7 +222,7 @@ Int8Layout layout_of(BlockFormat format, size_t k) {
             .zero = bytes    ? 128
                     : minima ? 0
                              : 8,
-            .groups = k / kBlockElements};
+            .groups = k / static_cast<size_t>(kBlockElements)};
 }
 
 void store_scale(const Int8Layout& layout, float value, size_t column, std::byte* to) {
