@@ -4,7 +4,6 @@ import { HeadraceError, settled } from './error.js';
 import { toInput, toTensor, typeName } from './tensors.js';
 
 /* global require */
-const { fileURLToPath } = require('node:url');
 
 const int32 = (value, what) => checkInteger(value, what, 0, 0x7fffffff);
 /** The addon knows what holds where nothing is given. */
@@ -22,7 +21,7 @@ const settings = {
 
 /** A path of text or of a file: URL. */
 export function toPath(value, what) {
-  if (value instanceof URL) return fileURLToPath(value);
+  if (value instanceof URL) return require('node:url').fileURLToPath(value); // Node's alone
   const path = checkText(value, what);
   if (path === '' || path.includes('\0'))
     throw new TypeError(`${what} is ${JSON.stringify(path)}, which names no file`);

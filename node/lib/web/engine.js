@@ -1,0 +1,42 @@
+// The module of the addon that this page can run, and the worker that computes with it.
+import { Remote } from './remote.js';
+import { startAddon } from './start_addon.js';
+
+/** Threads need memory that is shared, which pages have that are cross-origin isolated. */
+const canShare = () => globalThis.crossOriginIsolated === true;
+/** More than the processor's do not help, and each takes memory. */
+const mostThreads = 16;
+
+/** Where the modules lie: beside this package's files, unless the page says otherwise. */
+const defaultBase = new URL('../../native/web/', import.meta.url);
+
+async function compiled(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`headrace: ${url} gives ${response.status} ${response.statusText}`);
+  if (response.headers.get('Content-Type')?.startsWith('application/wasm'))
+    return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/** {local, connect, threads}: the page's own instance, and a worker that lives. */
+export async function startEngine({ base = defaultBase, threads } = {}) {
+  const wanted = threads ?? Math.min(navigator.hardwareConcurrency || 1, mostThreads);
+  const name = canShare() && wanted > 1 ? 'headrace-threads' : 'headrace-single';
+  const factory = new URL(`${name}.mjs`, base).href;
+  const module = await compiled(new URL(`${name}.wasm`, base));
+  const { default: make } = await import(factory);
+  const local = await startAddon(make, module, { threads: 0 });
+  let remote;
+  const connect = () => {
+    if (!remote || remote.hasEnded) {
+      const worker = new Worker(new URL('./worker.js', import.meta.url), {
+        type: 'module',
+        name: 'headrace',
+      });
+      remote = new Remote(worker);
+      worker.postMessage({ factory, module, threads: wanted });
+    }
+    return remote;
+  };
+  return { local, connect, threads: name === 'headrace-threads' ? wanted : 1 };
+}

@@ -1,0 +1,119 @@
+// What a page may ask of the worker that holds the addon. Objects have numbers, which the page chooses, so that it need
+// not wait for one to ask for the next.
+
+/** Calls by name on a module that startAddon() made; `post` sends {lost, message}, the number of a lost context. */
+export function callsOn({ addon, napi, files }, post) {
+  const objects = new Map();
+  const at = (number) => objects.get(number);
+  const release = (number) => {
+    const object = objects.get(number);
+    if (!objects.delete(number)) return;
+    napi.release(object);
+  };
+  const kept = (number, promise) =>
+    promise.then((made) => {
+      const { handle, ...rest } = made.handle ? made : { handle: made };
+      objects.set(number, handle);
+      return rest;
+    });
+  /** What nobody waits for: its failure loses the context. */
+  const queued = (context, steps) => {
+    if (!objects.has(context)) return; // lost, or destroyed
+    try {
+      steps(at(context));
+    } catch (error) {
+      if (!error.code) throw error;
+      post({ lost: context, message: error.message });
+    }
+  };
+  const places = { input: addon.input, constant: addon.constant, operator: addon.operator };
+
+  return {
+    createContext: (number, options) =>
+      kept(
+        number,
+        addon.createContext(options, (message) => post({ lost: number, message })),
+      ),
+    createTensor: (number, context, ...rest) => kept(number, addon.createTensor(at(context), ...rest)),
+    createConstantTensor: (number, context, ...rest) =>
+      kept(number, addon.createConstantTensor(at(context), ...rest)),
+    writeTensor: (context, tensor, bytes) =>
+      queued(context, (handle) => addon.writeTensor(handle, at(tensor), bytes)),
+    async readTensor(context, tensor, length) {
+      const bytes = new napi.Bytes(length);
+      try {
+        await addon.readTensor(at(context), at(tensor), bytes);
+        return bytes.copy();
+      } finally {
+        bytes.free();
+      }
+    },
+    dispatch: (context, graph, inputs, outputs) =>
+      queued(context, (handle) => addon.dispatch(handle, at(graph), inputs.map(at), outputs.map(at))),
+    /** Steps are a builder's calls in their order: it numbers operands alike. */
+    build(number, context, steps, names, operands) {
+      const builder = addon.createBuilder(at(context));
+      for (const [name, ...rest] of steps) {
+        if (name === 'constantTensor') addon.constantTensor(builder, at(rest[0]));
+        else places[name](builder, ...rest);
+      }
+      return kept(number, addon.build(builder, names, operands)).finally(() => napi.release(builder));
+    },
+    destroyTensor(context, tensor) {
+      queued(context, (handle) => addon.destroyTensor(handle, at(tensor)));
+      release(tensor);
+    },
+    destroyGraph(context, graph) {
+      queued(context, (handle) => addon.destroyGraph(handle, at(graph)));
+      release(graph);
+    },
+    destroyContext(context) {
+      queued(context, (handle) => addon.destroyContext(handle));
+      release(context);
+    },
+    release,
+
+    writeFile: (path, bytes) => files.writeFile(path, bytes),
+    removeFile: (path) => files.unlink(path),
+    readFile: (path) => files.readFile(path),
+    openModel: (number, ...rest) => kept(number, addon.openModel(...rest)),
+    runModel: (model, inputs) => addon.runModel(at(model), inputs),
+    saveModel: (model, path) => addon.saveModel(at(model), path),
+    closeModel(model) {
+      addon.closeModel(at(model));
+      release(model);
+    },
+    devices: () => addon.devices(),
+    openTokenizer: (number, path) => kept(number, addon.openTokenizer(path)),
+    encodeTexts: (tokenizer, ...rest) => addon.encodeTexts(at(tokenizer), ...rest),
+  };
+}
+
+/** ArrayBuffers in a result, which move to the page. */
+function buffersOf(value) {
+  if (ArrayBuffer.isView(value)) return [value.buffer];
+  if (value instanceof ArrayBuffer) return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return [...new Set(Object.values(value).flatMap(buffersOf))];
+}
+
+/**
+ * Answers messages {id, name, args}; without an id nobody waits. `fatal` is told what is no refusal: the module is then
+ * of no use any more.
+ */
+export function answering(calls, post, fatal) {
+  const failed = (id) => (error) => {
+    if (!error?.code) return fatal(error);
+    if (id !== undefined) post({ id, error: { code: error.code, message: error.message } });
+    return undefined;
+  };
+  return ({ id, name, args }) => {
+    try {
+      const value = calls[name](...args);
+      if (id === undefined) return;
+      Promise.resolve(value).then((result) => post({ id, value: result }, buffersOf(result)), failed(id));
+    } catch (error) {
+      failed(id)(error);
+    }
+  };
+}
