@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node web test-web web-demo asan asan-node tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -253,6 +253,19 @@ test-transformers: node ## compare transformers.js on headrace/onnxruntime-node 
 
 bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip
 	@node bench/node_dispatch.mjs
+
+web: ## compile the graph lane to WebAssembly for headrace/web, with and without threads, in node/native/web (fetches Emscripten from Debian sid into the user's cache: 165 MB)
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --node
+	@PYTHONPATH=tools $(VENV) -m web
+
+test-web: ## test the WebAssembly modules: op samples and passes in Node, navigator.ml in Node and in Chromium with WebNN's conformance cases
+	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py --node
+	@PYTHONPATH=tools $(VENV) -m web --test
+
+web-demo: web node ## serve a page with search by meaning, digits drawn by hand and models of one's own (PORT=8765)
+	@PYTHONPATH=tools $(VENV) -m web.demo $(if $(PORT),--port $(PORT))
 
 asan: ## run the C++ tests with the address and undefined-behaviour sanitizers
 	@$(BUILD) --preset asan

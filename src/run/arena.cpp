@@ -172,8 +172,8 @@ Result<Arena> place(ggml_backend_t backend, const std::vector<Life>& lives) {
         std::push_heap(ends.begin(), ends.end());
     }
     if (list.end() > PTRDIFF_MAX)
-        return failure(Code::out_of_memory, "the activations take {} bytes, and {} can be addressed", list.end(),
-                       PTRDIFF_MAX);
+        return failure(Code::out_of_memory, "the activations take {} bytes, and {} can be addressed",
+                       list.end(), PTRDIFF_MAX);
     arena.bytes = static_cast<std::size_t>(list.end());
     return arena;
 }
@@ -234,7 +234,8 @@ Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_
     const std::size_t tensors =
         lowered.inputs.size() + static_cast<std::size_t>(ggml_graph_n_nodes(lowered.graph));
     const bool is_small = most_bytes(lowered) <= SIZE_MAX;
-    if (is_small && (sched ? 2 : 1) * tensors <= kMostAlive) return std::vector<Arena>{};  // each could be copied
+    if (is_small && (sched ? 2 : 1) * tensors <= kMostAlive)
+        return std::vector<Arena>{};  // each could be copied
     const Lives lives(lowered, sched);
     if (is_small && lives.most_alive() <= kMostAlive) return std::vector<Arena>{};
     if (const std::size_t pieces = most_pieces(lives.copies(), lives.nodes()); pieces > kMostAlive)

@@ -46,11 +46,10 @@ struct Arena {
 };
 
 /// For graphs that ggml's allocator does not take: it ends the process when what was given back lies in more
-/// than 256 pieces, which cannot be while less are alive at once, and its sums wrap around where addresses have
-/// 32 bits. Nothing where it does take the graph. Only
-/// what has no memory yet gets a place. sched: with all tensors assigned, whose copies between backends stay
-/// ggml's; null: everything is on the CPU. Errors: those copies alone are too many; there are
-/// not as many addresses.
+/// than 256 pieces, which cannot be while less are alive at once, and its sums wrap around where addresses
+/// have 32 bits. Nothing where it does take the graph. Only what has no memory yet gets a place. sched: with
+/// all tensors assigned, whose copies between backends stay ggml's; null: everything is on the CPU. Errors:
+/// those copies alone are too many; there are not as many addresses.
 Result<std::vector<Arena>> arenas_beside_ggml(const LoweredGraph& lowered, ggml_backend_sched* sched);
 
 }  // namespace headrace

@@ -10,6 +10,7 @@ from provision import base, ggml, python_packages
 
 from wheels import pypi
 from wheels.debian import Archive
+from wheels.headers import linked_headers
 
 WORK = base.BUILD / "wheels"
 DIST = WORK / "dist"
@@ -41,8 +42,6 @@ GGML_FLAGS = [
     "-DGIT_EXE=OFF",
     f"-DGGML_BUILD_COMMIT={ggml.SDIST_SHA256[:8]}",
 ]
-# Header-only, from the system's development packages.
-HEADERS = ("flatbuffers", "nlohmann", "CLI", "xxhash.h")
 
 
 class Build:
@@ -117,7 +116,7 @@ class Build:
             "-DHEADRACE_MLX=OFF",
             "-DCCACHE=",  # Zig itself remembers what it compiled
             "-DCMAKE_INSTALL_LIBDIR=lib",
-            f"-DHEADRACE_HEADERS={self.headers()}",
+            f"-DHEADRACE_HEADERS={linked_headers(WORK / 'include')}",
             f"-DHEADRACE_HIGHWAY={self.highway}",
             f"-DHEADRACE_FMT={self.fmt}",
         ]
@@ -158,17 +157,6 @@ class Build:
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
                 path.chmod(0o755)
-
-    def headers(self):
-        """A folder with links to libraries' headers alone: the system's C headers are not the target's."""
-        folder = WORK / "include"
-        folder.mkdir(exist_ok=True)
-        for library in HEADERS:
-            if not (Path("/usr/include") / library).exists():
-                raise base.SetupError(f"/usr/include/{library} is missing: make setup installs it")
-            if not (folder / library).is_symlink():
-                (folder / library).symlink_to(Path("/usr/include") / library)
-        return folder
 
     def llama_flags(self):
         return ["-DHEADRACE_PORTABLE=ON", f"-DLLAMA_CPP_DIR={self.source}"]

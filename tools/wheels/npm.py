@@ -69,6 +69,9 @@ def write_main(ours, architectures):
     """The package of JavaScript and types. Each platform that has been packed is optional to it."""
     folder = new_folder("headrace")
     for entry in ours["files"]:
+        if entry == "native/web" and not (NODE / entry).exists():
+            print("the package has no headrace/web: make web builds it", flush=True)
+            continue
         copy = shutil.copytree if (NODE / entry).is_dir() else shutil.copy
         copy(NODE / entry, folder / entry)
     shutil.copy(NODE / "README.md", folder)

@@ -1,0 +1,53 @@
+"""The checkout over HTTP on this machine, for pages that are cross-origin isolated or not."""
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+from provision.base import BUILD, ROOT
+
+WPT = ROOT.parent / "shared/wpt"
+#: Other folders by the beginnings of paths.
+FOLDERS = {"/wpt/": WPT, "/models/": BUILD / "models"}
+ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+TYPES = {".mjs": "text/javascript", ".wasm": "application/wasm"}
+
+
+class Handler(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | TYPES
+
+    def __init__(self, isolated, *arguments, **more):
+        self._isolated = isolated
+        super().__init__(*arguments, directory=str(ROOT), **more)
+
+    def translate_path(self, path):
+        for beginning, folder in FOLDERS.items():
+            if path.startswith(beginning):
+                self.directory = str(folder)
+                return super().translate_path(path[len(beginning) - 1 :])
+        self.directory = str(ROOT)
+        return super().translate_path(path)
+
+    def end_headers(self):
+        for name, value in ISOLATION.items() if self._isolated else ():
+            self.send_header(name, value)
+        self.send_header("Service-Worker-Allowed", "/")
+        self.send_header("Cache-Control", "no-cache")  # a checkout changes
+        super().end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def serving(*, isolated=True, port=0):
+    """The address, until the block ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, isolated))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://localhost:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
