@@ -1,0 +1,8 @@
+"""Where the tests find the browser of `tests/serve`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "serve"))  # browser.py

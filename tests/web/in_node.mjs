@@ -1,0 +1,20 @@
+// The modules of `make web` in Node.
+import { existsSync, readFileSync } from 'node:fs';
+
+import { startAddon } from '../../node/lib/web/start_addon.js';
+import { engineOn } from './engine.mjs';
+
+const modules = new URL('../../node/native/web/', import.meta.url);
+export const names = ['headrace-single', 'headrace-threads'];
+export const skip =
+  !names.every((name) => existsSync(new URL(`${name}.wasm`, modules))) &&
+  'the modules are not built: make web builds them';
+
+/** An engine on a module; `started` is what its worker holds. */
+export async function engineInNode(name) {
+  const module = await WebAssembly.compile(readFileSync(new URL(`${name}.wasm`, modules)));
+  const { default: make } = await import(new URL(`${name}.mjs`, modules));
+  const local = await startAddon(make, module, { threads: 0 });
+  const started = await startAddon(make, module, { threads: name === 'headrace-threads' ? 4 : 0 });
+  return { ...engineOn(local, started), started };
+}

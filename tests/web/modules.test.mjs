@@ -1,0 +1,157 @@
+// The WebAssembly modules and the page's half of headrace/web, in Node.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { failureOf, parseCases } from '../node/conformance.mjs';
+import { product } from '../node/onnx_models.mjs';
+import { engineInNode, names, skip } from './in_node.mjs';
+
+const folder = new URL('../../../shared/wpt/', import.meta.url);
+const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+const vector = (length) => ({ dataType: 'float32', shape: [length] });
+
+for (const name of names)
+  test(name, { skip }, async (t) => {
+    const engine = await engineInNode(name);
+    const newContext = () => engine.ml.createContext();
+    t.after(engine.close);
+
+    await t.test('a graph gives its results', async () => {
+      const context = await newContext();
+      const builder = new MLGraphBuilder(context);
+      const matrix = { dataType: 'float32', shape: [2, 2] };
+      const x = builder.input('x', matrix);
+      const y = builder.matmul(x, builder.constant(matrix, Float32Array.of(1, 2, 3, 4)));
+      const graph = await builder.build({ y });
+      const input = await context.createTensor({ ...matrix, writable: true });
+      const output = await context.createTensor({ ...matrix, readable: true });
+      context.writeTensor(input, Float32Array.of(1, 0, 0, 2));
+      context.dispatch(graph, { x: input }, { y: output });
+      assert.deepEqual([...new Float32Array(await context.readTensor(output))], [1, 2, 6, 8]);
+    });
+
+    await t.test('a builder refuses at once, in the words of the Node package', async () => {
+      const builder = new MLGraphBuilder(await newContext());
+      const a = builder.input('a', { dataType: 'float32', shape: [2, 3] });
+      assert.throws(() => builder.matmul(a, a, { label: 'scores' }), {
+        name: 'TypeError',
+        message: /^matmul \(scores\): .*a is float32\[2, 3\], b is float32\[2, 3\]/,
+      });
+    });
+
+    await t.test('constant tensors are weights', async () => {
+      const context = await newContext();
+      const weight = await context.createConstantTensor(vector(3), Float32Array.of(1, 2, 3));
+      const builder = new MLGraphBuilder(context);
+      const y = builder.add(builder.input('x', vector(3)), builder.constant(weight));
+      const graph = await builder.build({ y });
+      const [x, out] = [
+        await context.createTensor({ ...vector(3), writable: true }),
+        await context.createTensor({ ...vector(3), readable: true }),
+      ];
+      context.writeTensor(x, Float32Array.of(10, 10, 10));
+      context.dispatch(graph, { x }, { y: out });
+      assert.deepEqual([...new Float32Array(await context.readTensor(out))], [11, 12, 13]);
+    });
+
+    await t.test('no size wraps around at 4 GiB', async () => {
+      const context = await newContext();
+      for (const shape of [
+        [2 ** 29],
+        [2 ** 30],
+        [2 ** 30 + 1],
+        [2 ** 16, 2 ** 16],
+        [2 ** 31 - 1, 2 ** 31 - 1],
+      ]) {
+        await assert.rejects(context.createTensor({ dataType: 'float32', shape }), TypeError, `${shape}`);
+        const builder = new MLGraphBuilder(context);
+        assert.throws(() => builder.input('x', { dataType: 'float32', shape }), TypeError, `${shape}`);
+        const one = builder.input('one', { dataType: 'float32', shape: shape.map(() => 1) });
+        assert.throws(() => builder.expand(one, shape), TypeError, `${shape}`);
+      }
+    });
+
+    await t.test('activations that are more than can be addressed are refused', async () => {
+      const context = await newContext();
+      const builder = new MLGraphBuilder(context);
+      const x = builder.input('x', vector(1));
+      const y = builder.input('y', vector(2 ** 8));
+      const large = (i) =>
+        builder.sin(builder.expand(builder.add(x, builder.constant('float32', i)), [2 ** 28]));
+      const values = Array.from({ length: 6 }, (_, i) => large(i));
+      const sum = values.reduceRight((a, b) => builder.add(builder.cos(a), builder.mul(a, b)));
+      const found = builder.reduceSum(sum);
+      const graph = builder.build({ found: builder.add(found, builder.reduceSum(y)) });
+      await assert.rejects(graph, { name: 'OperationError', message: /bytes/ });
+    });
+
+    await t.test('memory that is not there is an error, and the module goes on', async () => {
+      const context = await newContext();
+      const large = { dataType: 'uint8', shape: [2 ** 31 - 1] };
+      const made = [];
+      await assert.rejects(
+        async () => {
+          for (let i = 0; i < 4; i += 1) made.push(await context.createTensor(large));
+        },
+        { name: 'UnknownError', message: /memory/ },
+      );
+      for (const tensor of made) tensor.destroy();
+      const small = await context.createTensor({ ...vector(2), readable: true });
+      assert.equal((await context.readTensor(small)).byteLength, 8);
+    });
+
+    await t.test('a thousand contexts that are made and destroyed take no memory', async () => {
+      const heapSize = () => engine.started.napi.heapSize();
+      const once = async () => {
+        const context = await newContext();
+        const builder = new MLGraphBuilder(context);
+        await builder.build({ y: builder.relu(builder.input('x', vector(64))) });
+        await context.createTensor(vector(4096));
+        context.destroy();
+      };
+      for (let i = 0; i < 100; i += 1) await once();
+      const before = heapSize();
+      for (let i = 0; i < 1000; i += 1) await once();
+      assert.ok(heapSize() - before <= 2 ** 20, `${heapSize() - before} bytes more`);
+    });
+
+    await t.test('an ONNX model runs by arrays', async () => {
+      const model = await engine.load(product);
+      const [input] = model.inputs;
+      assert.equal(input.type, 'float32');
+      const { y } = await model.run({ [input.name]: { data: Float32Array.of(1, 0, 0, 1), dims: [2, 2] } });
+      assert.deepEqual(y.dims, [2, 2]);
+      assert.deepEqual([...y.data], [1, 2, 3, 4]);
+      model.dispose();
+      await assert.rejects(model.run({}), { code: 'invalid_state' });
+    });
+
+    await t.test('damaged ONNX models are refused, and the module goes on', async () => {
+      for (let i = 0; i < product.length; i += 1) {
+        const bytes = Uint8Array.from(product);
+        bytes[i] ^= 0xff;
+        await engine.load(bytes).then(
+          (model) => model.dispose(),
+          (error) => assert.equal(error.name, 'HeadraceError', `byte ${i}: ${error.stack}`),
+        );
+      }
+      await assert.rejects(engine.load(product.slice(0, -5)), { name: 'HeadraceError' });
+      (await engine.load(product)).dispose();
+    });
+
+    const isLong = name === names[1]; // each case once is enough: the kernels are the same
+    for (const file of isLong ? files : [])
+      await t.test(`the cases of ${file} pass`, async () => {
+        const context = await newContext();
+        const { cases } = parseCases(readFileSync(new URL(file, folder), 'utf8'));
+        const failures = [];
+        for (const one of cases) {
+          const reason = await failureOf(context, one).catch((error) => `${error.name}: ${error.message}`);
+          if (reason) failures.push(`${one.name}: ${reason}`);
+        }
+        assert.ok(cases.length > 0);
+        assert.deepEqual(failures, []);
+        context.destroy();
+      });
+  });
