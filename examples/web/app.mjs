@@ -1,0 +1,18 @@
+// The page's three parts on one engine, and what makes it work offline.
+import { install } from '../../node/lib/web/index.js'; // 'headrace/web' where the package is installed
+import { drawDigits } from './digits.mjs';
+import { runModels } from './own_model.mjs';
+import { search } from './search.mjs';
+
+const engine = document.querySelector('#engine');
+try {
+  const { threads, isNative } = await install();
+  const how = isNative ? "this browser's own WebNN" : `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  engine.textContent = `Ready: WebAssembly with SIMD, ${how}.`;
+  search();
+  drawDigits();
+  runModels();
+} catch (error) {
+  engine.textContent = `The engine does not start: ${error.message}`;
+}
+navigator.serviceWorker?.register('offline.js', { scope: '/' }).catch(() => {}); // it is a convenience

@@ -1,0 +1,81 @@
+// Sentences whose meaning is nearest to a question, by all-MiniLM-L6-v2.
+import { load, loadTokenizer } from '../../node/lib/web/index.js';
+
+const $ = (id) => document.getElementById(id);
+let opened;
+
+function open() {
+  const bar = $('search-progress');
+  bar.hidden = false;
+  const progress = ({ loaded, total }) => {
+    bar.max = total || loaded;
+    bar.value = loaded;
+  };
+  opened ??= Promise.all([
+    loadTokenizer('/models/minilm/tokenizer.json'),
+    load('/models/minilm/onnx/model.onnx', { progress }),
+  ]).finally(() => (bar.hidden = true));
+  return opened;
+}
+
+/** A vector of length 1 of each text. */
+async function embed(texts) {
+  const [tokenizer, model] = await open();
+  const encoded = await tokenizer.encode(texts);
+  const length = Math.max(...encoded.map(({ ids }) => ids.length));
+  const dims = [texts.length, length];
+  const ids = new BigInt64Array(texts.length * length).fill(BigInt(tokenizer.paddingId));
+  const mask = new BigInt64Array(ids.length);
+  encoded.forEach((one, row) => {
+    one.ids.forEach((id, i) => (ids[row * length + i] = BigInt(id)));
+    mask.fill(1n, row * length, row * length + one.ids.length);
+  });
+  const { sentence_embedding: found } = await model.run({
+    input_ids: { data: ids, dims },
+    attention_mask: { data: mask, dims },
+  });
+  const width = found.dims[1];
+  return texts.map((_, row) => found.data.subarray(row * width, (row + 1) * width));
+}
+
+const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+const known = new Map(); // vectors of sentences
+
+async function show() {
+  const sentences = [
+    ...new Set(
+      $('text')
+        .value.split('\n')
+        .map((line) => line.trim()),
+    ),
+  ].filter(Boolean);
+  const begin = performance.now();
+  const fresh = sentences.filter((sentence) => !known.has(sentence));
+  for (let i = 0; i < fresh.length; i += 16) {
+    const some = fresh.slice(i, i + 16);
+    const vectors = await embed(some);
+    some.forEach((sentence, j) => known.set(sentence, vectors[j]));
+    $('search-note').textContent = `${Math.min(i + 16, fresh.length)} of ${fresh.length} sentences read …`;
+  }
+  const [wanted] = await embed([$('question').value]);
+  const scores = sentences.map((sentence) => [dot(known.get(sentence), wanted), sentence]);
+  scores.sort(([a], [b]) => b - a);
+  $('found').replaceChildren(
+    ...scores.slice(0, 5).map(([score, sentence]) => {
+      const item = document.createElement('li');
+      item.textContent = `${sentence} (${score.toFixed(2)})`;
+      return item;
+    }),
+  );
+  const took = (performance.now() - begin).toFixed(0);
+  $('search-note').textContent = `${fresh.length} new sentences and the question in ${took} ms.`;
+}
+
+export async function search() {
+  $('text').value = await (await fetch('/examples/data/sentences.txt')).text();
+  $('search').addEventListener('submit', (event) => {
+    event.preventDefault();
+    $('search-note').textContent = 'Loading the model …';
+    show().catch((error) => ($('search-note').textContent = `It failed: ${error.message}`));
+  });
+}
