@@ -63,7 +63,7 @@ endif()
 get_target_property(HEADRACE_GGML_LIBRARY ggml::ggml LOCATION)
 get_filename_component(HEADRACE_GGML_LIB_DIR ${HEADRACE_GGML_LIBRARY} DIRECTORY)
 set(CMAKE_BUILD_RPATH ${HEADRACE_GGML_LIB_DIR})
-if(UNIX AND NOT APPLE)
+if(UNIX AND NOT APPLE AND NOT EMSCRIPTEN)
   # An installed ggml often has no RPATH of its own: ours must also serve what libggml.so needs, as RUNPATH does not.
   add_link_options(-Wl,--disable-new-dtags)
 endif()

@@ -5,17 +5,28 @@ const $ = (id) => document.getElementById(id);
 let opened;
 
 function open() {
+  opened ??= fetchAll().catch((error) => {
+    opened = undefined;
+    throw error;
+  });
+  return opened;
+}
+
+async function fetchAll() {
   const bar = $('search-progress');
   bar.hidden = false;
   const progress = ({ loaded, total }) => {
     bar.max = total || loaded;
     bar.value = loaded;
   };
-  opened ??= Promise.all([
-    loadTokenizer('/models/minilm/tokenizer.json'),
-    load('/models/minilm/onnx/model.onnx', { progress }),
-  ]).finally(() => (bar.hidden = true));
-  return opened;
+  try {
+    return await Promise.all([
+      loadTokenizer('/models/minilm/tokenizer.json'),
+      load('/models/minilm/onnx/model.onnx', { progress }),
+    ]);
+  } finally {
+    bar.hidden = true;
+  }
 }
 
 /** A vector of length 1 of each text. */

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "kernels/gemm/bf16_gemm_f32.h"
+#include "kernels/gemm/block_gemm_int8.h"
 #include "sample_outcome.h"
 
 namespace headrace {
@@ -33,6 +34,12 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Catalog, OpSample, ::testing::ValuesIn(all_cases()), case_name);
 
+/// Some kernels are for processors with certain instructions only.
+bool is_for_this_processor(std::string_view kernel) {
+    if (kernel == "bf16_gemm_f32") return kernels::has_bf16_gemm();
+    return kernel != "block_gemm_int8" || kernels::has_block_gemm_int8(BlockFormat::q8_0);
+}
+
 /// Without this, a predicate that always said no would make the comparison above one of equals.
 TEST(Catalog, EveryLoweringAndEveryKernelRunsSomeSample) {
     std::set<std::string> used;
@@ -49,9 +56,9 @@ TEST(Catalog, EveryLoweringAndEveryKernelRunsSomeSample) {
             EXPECT_TRUE(used.contains(name + " ggml")) << name;
         }
         for (const KernelDef& kernel : op->kernels) {
-            if (kernel.name == "bf16_gemm_f32" && !kernels::has_bf16_gemm()) {
-                std::printf("%s bf16_gemm_f32: not run, this processor does not multiply bf16\n",
-                            name.c_str());
+            if (!is_for_this_processor(kernel.name)) {
+                std::printf("%s %s: not run, this processor has no instructions for it\n", name.c_str(),
+                            std::string(kernel.name).c_str());
                 continue;
             }
             EXPECT_TRUE(used.contains(name + " " + std::string(kernel.name))) << name << " " << kernel.name;

@@ -16,6 +16,7 @@ const skip = !existsSync(compiler) && 'TypeScript is not installed: make test-no
 
 const head = `import * as webnn from '${typesOf('webnn')}';
 import * as headrace from '${typesOf('headrace')}';
+import * as web from '${typesOf('web')}';
 import * as ort from '${typesOf('onnxruntime-node')}';
 declare const context: webnn.MLContext;
 `;
@@ -110,6 +111,19 @@ test('programs with models compile', { skip }, () => {
       const graph = await context.loadGraph('graph.hrg');
       await graph.save('other.webnn', { quantized: true });
       new webnn.MLGraphBuilder(context).input('x', { dataType: 'float32', shape: [{ name: 'n', maxSize: 4 }, 2] });
+    }`;
+  assert.equal(messages(program), '');
+});
+
+test('programs of pages compile', { skip }, () => {
+  const program = `
+    async function main(): Promise<void> {
+      const { ml, threads } = await web.install({ force: true, threads: 2 });
+      await ml.createContext({ powerPreference: 'low-power' });
+      const model = await web.load('/x.onnx', { progress: ({ loaded, total }) => loaded / total, weights: 'q8_0' });
+      await model.run({ x: new Float32Array(1) });
+      await web.loadTokenizer(new URL('https://example.com/tokenizer.json'), { cached: false });
+      const count: number | undefined = threads;
     }`;
   assert.equal(messages(program), '');
 });

@@ -24,12 +24,18 @@ class Browser:
         options = {"binary": binary, "args": arguments}
         wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         self._url = f"{driver}/session"
+        self._patience = 60  # seconds
         self._url += "/" + self._ask("POST", "", {"capabilities": wanted})["sessionId"]
 
     def _ask(self, method: str, path: str, body: object = None):
-        reply = requests.request(method, self._url + path, json=body, timeout=60).json()["value"]
+        reply = requests.request(method, self._url + path, json=body, timeout=self._patience).json()["value"]
         assert not (isinstance(reply, dict) and "error" in reply), reply
         return reply
+
+    def wait_for_scripts(self, seconds: float) -> None:
+        """As long as that; it is half a minute else."""
+        self._patience = seconds + 30
+        self._ask("POST", "/timeouts", {"script": int(1000 * seconds)})
 
     def open(self, url: str) -> None:
         self._ask("POST", "/url", {"url": url})

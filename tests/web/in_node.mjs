@@ -6,9 +6,8 @@ import { engineOn } from './engine.mjs';
 
 const modules = new URL('../../node/native/web/', import.meta.url);
 export const names = ['headrace-single', 'headrace-threads'];
-export const skip =
-  !names.every((name) => existsSync(new URL(`${name}.wasm`, modules))) &&
-  'the modules are not built: make web builds them';
+export const skipOf = (name) =>
+  !existsSync(new URL(`${name}.wasm`, modules)) && `${name}.wasm is not built: make web builds it`;
 
 /** An engine on a module; `started` is what its worker holds. */
 export async function engineInNode(name) {

@@ -3,17 +3,25 @@
 
 /** Calls by name on a module that startAddon() made; `post` sends {lost, message}, the number of a lost context. */
 export function callsOn({ addon, napi, files }, post) {
-  const objects = new Map();
-  const at = (number) => objects.get(number);
+  const objects = new Map(); // {object, owner} by number
+  const owned = new Map(); // the numbers of what goes with a context, by its number
+  const at = (number) => objects.get(number)?.object;
   const release = (number) => {
-    const object = objects.get(number);
-    if (!objects.delete(number)) return;
-    napi.release(object);
+    const known = objects.get(number);
+    if (!known) return;
+    objects.delete(number);
+    owned.get(known.owner)?.delete(number);
+    napi.release(known.object);
+    for (const part of owned.get(number) ?? []) release(part);
+    owned.delete(number);
   };
-  const kept = (number, promise) =>
+  const kept = (number, promise, owner) =>
     promise.then((made) => {
       const { handle, ...rest } = made.handle ? made : { handle: made };
-      objects.set(number, handle);
+      objects.set(number, { object: handle, owner });
+      if (owner === undefined) owned.set(number, new Set());
+      else if (owned.has(owner)) owned.get(owner).add(number);
+      else release(number); // its context has been destroyed meanwhile
       return rest;
     });
   /** What nobody waits for: its failure loses the context. */
@@ -34,9 +42,10 @@ export function callsOn({ addon, napi, files }, post) {
         number,
         addon.createContext(options, (message) => post({ lost: number, message })),
       ),
-    createTensor: (number, context, ...rest) => kept(number, addon.createTensor(at(context), ...rest)),
+    createTensor: (number, context, ...rest) =>
+      kept(number, addon.createTensor(at(context), ...rest), context),
     createConstantTensor: (number, context, ...rest) =>
-      kept(number, addon.createConstantTensor(at(context), ...rest)),
+      kept(number, addon.createConstantTensor(at(context), ...rest), context),
     writeTensor: (context, tensor, bytes) =>
       queued(context, (handle) => addon.writeTensor(handle, at(tensor), bytes)),
     async readTensor(context, tensor, length) {
@@ -57,7 +66,9 @@ export function callsOn({ addon, napi, files }, post) {
         if (name === 'constantTensor') addon.constantTensor(builder, at(rest[0]));
         else places[name](builder, ...rest);
       }
-      return kept(number, addon.build(builder, names, operands)).finally(() => napi.release(builder));
+      return kept(number, addon.build(builder, names, operands), context).finally(() =>
+        napi.release(builder),
+      );
     },
     destroyTensor(context, tensor) {
       queued(context, (handle) => addon.destroyTensor(handle, at(tensor)));

@@ -331,7 +331,7 @@ addToLibrary({
     HEAPU32[count >>> 2] = given.length;
     return Napi.status.ok;
   },
-  napi_call_function__sig: 'ippppppp',
+  napi_call_function__sig: 'ipppppp',
   napi_call_function: (_, receiver, callee, count, arguments_, result) =>
     napi.attempt(result, () => {
       const places = HEAPU32.slice(arguments_ >>> 2, (arguments_ >>> 2) + count);
