@@ -6,7 +6,7 @@ BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
+.PHONY: help demo build test ggml-dev test-ggml docs site lint format bench bench-ops bench-llm bench-rpc bench-zoo bench-quantised bench-micro bench-qwen3 bench-decoders bench-packed bench-serve bench-embeddings bench-load stress-llm stress-serve coverage cross-check test-arm wheels image test-wheels test-cmake-lines test-conan test-windows cross-macos bench-wheel npm test-npm executorch test-executorch test-executorch-suite test-onnx-suite test-onnxruntime test-architectures mlx test-mlx bench-mlx test-vulkan test-ray bench-ray node test-node test-transformers bench-node asan asan-node tsan fuzz tiny-chat setup clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -225,6 +225,11 @@ bench-mlx: ## compare the MLX backend with ggml's CPU: products, models, the cos
 	@$(BUILD) --target bench_mlx
 	@$(PYTHON) tools/setup.py --peers
 	@$(VENV) bench/mlx_backend.py $(if $(MODEL),--model $(MODEL))
+
+test-vulkan: ## test ggml's Vulkan backend: op samples, WebNN's conformance cases and models on Vulkan0, which may be Mesa's driver for the CPU (installs that, Vulkan's headers and glslc; FILTER='*matmul*')
+	@HEADRACE_VULKAN=ON $(BUILD) --target device_test
+	@HEADRACE_VULKAN=ON $(BUILD) --target products
+	@$(VENV) tools/test_device.py $(if $(FILTER),--filter '$(FILTER)')
 
 test-ray: ## test headrace.ray on a local Ray (installs it: 500 MB)
 	@$(BUILD) --target products

@@ -36,12 +36,13 @@ if(NOT setup)
   include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL RESULT_VARIABLE setup)
 endif()
 option(HEADRACE_CUDA "Build ggml's CUDA backend, too; needs the CUDA toolkit" OFF)
-if(HEADRACE_GGML STREQUAL "auto" AND (HEADRACE_CUDA OR NOT setup))
+option(HEADRACE_VULKAN "Build ggml's Vulkan backend, too; needs Vulkan's headers and loader, SPIR-V's headers and glslc" OFF)
+if(HEADRACE_GGML STREQUAL "auto" AND (HEADRACE_CUDA OR HEADRACE_VULKAN OR NOT setup))
   # A plain `cmake ..`: what make sets up is set up here, without PyTorch.
   find_program(HEADRACE_PYTHON3 python3 REQUIRED)
   message(STATUS "Setting up ggml and llama.cpp (minutes the first time)")
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env EXECUTORCH=0 HEADRACE_CUDA=${HEADRACE_CUDA}
+    COMMAND ${CMAKE_COMMAND} -E env EXECUTORCH=0 HEADRACE_CUDA=${HEADRACE_CUDA} HEADRACE_VULKAN=${HEADRACE_VULKAN}
             ${HEADRACE_PYTHON3} ${PROJECT_SOURCE_DIR}/tools/setup.py
     COMMAND_ERROR_IS_FATAL ANY)
   include(${PROJECT_SOURCE_DIR}/build/setup.cmake)

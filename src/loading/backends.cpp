@@ -1,17 +1,17 @@
 #include "loading/backends.h"
 
 #include <mutex>
+#include <string>
 
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "loading/library_search.h"
 
 #ifdef HEADRACE_PORTABLE
 #include "base/library_folder.h"
 #endif
 
 namespace headrace {
-
-#ifdef HEADRACE_PORTABLE
 namespace {
 
 /// While it lives ggml tells of problems only, and not of each library that it loads.
@@ -35,25 +35,36 @@ private:
     void* data_ = nullptr;
 };
 
+/// libggml-vulkan.so, where the build has made it.
+void load_vulkan() {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    if (ggml_backend_reg_by_name("Vulkan")) return;
+    const std::string library = find_backend_library("libggml-vulkan.so", "GGML_VULKAN_LIBRARY");
+    if (!library.empty()) ggml_backend_load(library.c_str());
+}
+
 }  // namespace
-#endif
 
 void load_all_backends() {
+    const QuietLog quiet;
 #ifdef HEADRACE_PORTABLE
     // They lie beside our ggml. By itself ggml would look beside the program, which may be Python, and in the
     // current folder, where those of another ggml may lie.
-    const QuietLog quiet;
     const auto folder = library_folder(reinterpret_cast<const void*>(&ggml_backend_load_all));
     ggml_backend_load_all_from_path(folder.c_str());
 #else
     ggml_backend_load_all();
 #endif
+    load_vulkan();
 }
 
 void load_backends() {
     static std::once_flag once;
     std::call_once(once, [] {
         if (ggml_backend_dev_count() == 0) load_all_backends();
+        const QuietLog quiet;
+        load_vulkan();
     });
 }
 

@@ -1,12 +1,11 @@
 #include "run/mlx_device.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <string>
 
-#include "base/library_folder.h"
 #include "ggml-backend.h"
+#include "loading/library_search.h"
 
 namespace headrace {
 namespace {
@@ -19,13 +18,8 @@ ggml_backend_dev_t registered() {
 }
 
 std::string library_path() {
-    if (const char* given = std::getenv("GGML_MLX_LIBRARY")) return given;
-    const auto here = library_folder(reinterpret_cast<const void*>(&load_mlx_device));
-    std::error_code error;
-    if (!here.empty())
-        for (const auto& folder : {here, here / "lib", here.parent_path() / "lib"})
-            if (std::filesystem::exists(folder / kLibrary, error)) return (folder / kLibrary).string();
-    return kLibrary;
+    const std::string found = find_backend_library(kLibrary, "GGML_MLX_LIBRARY");
+    return found.empty() ? kLibrary : found;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from provision import ggml, python_packages
+from provision import ggml, python_packages, system
 from provision.base import SetupError
 from provision.ggml import build_ggml, cuda_flags
 
@@ -36,6 +36,44 @@ def test_a_machine_without_gpus_is_told_how_to_build_for_others(monkeypatch, tmp
     with pytest.raises(SetupError) as plain:
         build_ggml()
     assert str(plain.value) == "no GPU was detected"
+
+
+def test_vulkan_wants_its_packages_where_the_environment_asks_for_it(monkeypatch):
+    asked = []
+
+    def query(command, **options):
+        asked.extend(command)
+        return subprocess.CompletedProcess(command, 0, stdout="")
+
+    monkeypatch.setattr(system.subprocess, "run", query)
+    monkeypatch.delenv("HEADRACE_VULKAN", raising=False)
+    assert not set(system.VULKAN_PACKAGES) & set(system.missing_packages("development"))
+    monkeypatch.setenv("HEADRACE_VULKAN", "ON")
+    assert set(system.VULKAN_PACKAGES) <= set(system.missing_packages("development"))
+    assert "glslc" in asked
+
+
+def test_the_vulkan_backend_is_built_for_one_ggml_and_found_again(monkeypatch, tmp_path):
+    built = []
+
+    def build(name, command, **options):
+        built.append([str(word) for word in command])
+        for word in built[-1]:
+            if word.startswith("-DCMAKE_INSTALL_PREFIX="):
+                library = Path(word.partition("=")[2], "lib/libggml-vulkan.so")
+                library.parent.mkdir(parents=True)
+                library.touch()
+
+    monkeypatch.setattr(ggml, "CACHE", tmp_path)
+    monkeypatch.setattr(ggml, "run_logged", build)
+    monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
+    monkeypatch.setattr(ggml, "ggml_version", lambda source: ggml.GGML_VERSION)
+    one, other = tmp_path / "one", tmp_path / "other"
+    library = ggml.build_vulkan(one)
+    assert library.exists() and f"-DGGML_PREFIX={one}" in built[0]
+    steps = len(built)
+    assert ggml.build_vulkan(one) == library and len(built) == steps
+    assert ggml.build_vulkan(other) != library
 
 
 def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypatch, tmp_path):

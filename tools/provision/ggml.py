@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from .base import CACHE, ROOT, VENV_PYTHON, SetupError, locked, run_logged, say
+from .system import wants_vulkan
 
 # The sdist of llama-cpp-python carries the llama.cpp tree that its version was made for.
 SDIST_VERSION = "0.3.36"
@@ -214,6 +215,38 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
     return installed
 
 
+def build_vulkan(ggml, python=VENV_PYTHON):
+    """Returns libggml-vulkan.so for that ggml, which loads it, built unless cached."""
+    source = fetch_llama_cpp(python)
+    key = hashlib.sha256(native_target() + recipe("vulkan") + str(ggml.resolve()).encode())
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    installed = CACHE / f"ggml-vulkan-{ggml_version(source)}-{key.hexdigest()[:12]}"
+    library = installed / "lib/libggml-vulkan.so"
+    if installed.exists():
+        return library
+    with locked(CACHE / "vulkan.lock"):
+        if installed.exists():
+            return library
+        say(5, "building ggml's Vulkan backend (about 5 minutes, once per user)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            out, staged = Path(scratch, "build"), Path(scratch, "install")
+            flags = ["-DCMAKE_BUILD_TYPE=Release", f"-DLLAMA_CPP_DIR={source}", f"-DGGML_PREFIX={ggml}"]
+            if shutil.which("ccache"):
+                flags += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+            configure = ["cmake", "-S", ROOT / "cmake/vulkan", "-B", out, "-G", "Ninja", *flags]
+            try:
+                run_logged("vulkan", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            except SetupError as error:
+                raise SetupError(
+                    f"{error}\nHEADRACE_VULKAN=ON needs Vulkan's headers and loader, SPIR-V's, and glslc."
+                ) from None
+            run_logged("vulkan", ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
+            run_logged("vulkan", ["cmake", "--install", out])
+            staged.rename(installed)
+    return library
+
+
 def installed_ggml():
     """A ggml that the user has installed and names in GGML_DIR or CMAKE_PREFIX_PATH, or None."""
     config = "lib*/**/ggml-config.cmake"
@@ -243,6 +276,9 @@ def find_or_build_ggml(build_dir, **options):
         text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
         text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
         text += f'set(HEADRACE_LLAMA_BUILD "{llama_build(source)}")\n'
+        if wants_vulkan() and not options.get("sanitize"):
+            library = build_vulkan(ggml, options.get("python", VENV_PYTHON))
+            text += f'set(HEADRACE_VULKAN_LIBRARY "{library}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)

@@ -27,6 +27,9 @@ TEST_PACKAGES = ["clang-format", "libgtest-dev", "libgmock-dev"]
 # the second of the same sources, a matter of seconds.
 OPTIONAL_PACKAGES = ["ccache"]
 
+# With HEADRACE_VULKAN=ON: what the Vulkan backend is built with, and Mesa's drivers, one of them for the CPU.
+VULKAN_PACKAGES = ["glslc", "libvulkan-dev", "mesa-vulkan-drivers", "spirv-headers"]
+
 # By what is to be made.
 PURPOSES = {
     "wheel": PACKAGES + PROGRAM_PACKAGES,
@@ -35,8 +38,14 @@ PURPOSES = {
 }
 
 
+def wants_vulkan():
+    return os.environ.get("HEADRACE_VULKAN") in ("ON", "1")
+
+
 def missing_packages(purpose):
     wanted = list(PURPOSES[purpose])
+    if wants_vulkan():
+        wanted += VULKAN_PACKAGES
     if sys.executable.startswith("/usr/bin/") and not has_python_headers():
         wanted.append("python3-dev")
     if purpose != "wheel" and not VENV_PYTHON.exists() and not has_venv():

