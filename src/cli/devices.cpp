@@ -3,8 +3,10 @@
 
 #include "cli/commands.h"
 #include "cli/device_option.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/table.h"
+#include "engine/device_check.h"
 #include "headrace/headrace.h"
 #include "remote/link.h"
 #include "remote/probe.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct DevicesOptions {
     std::vector<std::string> hosts;  ///< rpc://host:port of remote ones to ask, too
+    std::string check;               ///< the device to check; empty: none
     JsonOption json;
 };
 
@@ -68,6 +71,31 @@ Status list_all_devices(const DevicesOptions& options) {
     return last;
 }
 
+Status check_and_tell(const DevicesOptions& options) {
+    std::vector<OpCheck> checks;
+    {
+        Progress progress("running every op's samples");
+        HR_ASSIGN(checks, check_device(options.check));
+    }
+    Table table({{"op"}, {"samples", true}, {"there", true}, {"wrong", true}, {"the first"}});
+    nlohmann::json values = nlohmann::json::array();
+    int wrong = 0;
+    for (const OpCheck& c : checks) {
+        table.add({c.op, std::to_string(c.samples), std::to_string(c.on_device), std::to_string(c.wrong),
+                   c.problem});
+        values.push_back({{"op", c.op},
+                          {"samples", c.samples},
+                          {"on_device", c.on_device},
+                          {"wrong", c.wrong},
+                          {"problem", c.problem}});
+        wrong += c.wrong > 0;
+    }
+    const std::string closing =
+        fmt::format("{} ops run on {}; {} of them are wrong there and will run on the CPU\n", checks.size(),
+                    options.check, wrong);
+    return report(table.text() + closing, values, options.json);
+}
+
 }  // namespace
 
 void add_devices(CLI::App& app, Status& status) {
@@ -76,13 +104,22 @@ void add_devices(CLI::App& app, Status& status) {
     add_device_option(
         *command, "rpc://host:port of a remote one to ask: memory, round trip, throughput",
         [=](const auto& names) { options->hosts = names; }, "host,--device");
+    command
+        ->add_option(
+            "--check", options->check,
+            "compare every op's samples there with the CPU; what is wrong runs on the CPU from then on")
+        ->type_name("NAME");
     add_json_option(*command, options->json);
     command->footer(
         "Examples:\n"
         "    headrace devices\n"
+        "    headrace devices --check Vulkan0\n"
         "    headrace devices rpc://10.0.0.2:50052");
-    command->final_callback(
-        [=, &status] { run_command(status, [&] { return list_all_devices(*options); }); });
+    command->final_callback([=, &status] {
+        run_command(status, [&] {
+            return options->check.empty() ? list_all_devices(*options) : check_and_tell(*options);
+        });
+    });
 }
 
 void add_serve_rpc(CLI::App& app, Status& status) {

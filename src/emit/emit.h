@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "emit/product_form.h"
 #include "ir/tensor_type.h"
 
 struct ggml_tensor;
@@ -46,7 +47,10 @@ public:
     using Tensor = ggml_tensor*;
     using Extents = std::span<const std::int64_t>;
 
-    explicit Emit(ggml_context* ctx) : ctx_(ctx) {}
+    explicit Emit(ggml_context* ctx, ProductForm products = ProductForm::mat_mul)
+        : ctx_(ctx), products_(products) {}
+    /// How products are written from now on.
+    void use(ProductForm products) { products_ = products; }
 
     /// True when ggml has the dtype as a tensor type of its own.
     static bool has_type(DType t);
@@ -83,6 +87,8 @@ public:
     /// a[..., m, k] · b[..., n, k]ᵀ -> [..., m, n] in f32; a is f32; b's batch extents divide a's. Both may
     /// be permuted views as long as the last dimension is dense.
     Tensor mat_mul_transposed(Tensor a, Tensor b);
+    /// a[..., m, k] · b[..., k, n] likewise, where b is contiguous.
+    Tensor mat_mul(Tensor a, Tensor b);
     Tensor soft_max(Tensor x);                 ///< over the last dimension, f32
     Tensor causal_mask(Tensor x);              ///< x[..., i, j] becomes -infinity for j > i, f32
     Tensor rms_norm(Tensor x, float epsilon);  ///< x / sqrt(mean of x² + eps) over the last dimension, f32
@@ -94,6 +100,9 @@ public:
     /// f32 NCHW · OIHW; symmetric padding (h, w). depthwise: the filter is [c, 1, kh, kw].
     Tensor conv_2d(Tensor x, Tensor filter, Extents strides, Extents padding, Extents dilations,
                    bool depthwise);
+    /// f32 NCHW; windows of (h, w), the largest or the mean, where padding counts as zeros; -infinity alone
+    /// gives the smallest finite number as the largest.
+    Tensor pool_2d(Tensor x, bool is_max, Extents window, Extents strides, Extents padding);
     /// dst + src where dst is updated in place; both flat, same size, f32.
     Tensor add_into(Tensor dst, Tensor src);
     /// Copies src into dst in place and returns dst's new version.
@@ -102,7 +111,10 @@ public:
     ggml_context* context() const { return ctx_; }
 
 private:
+    Tensor exact_product(Tensor a, Tensor b);
+
     ggml_context* ctx_;
+    ProductForm products_;
 };
 
 /// What ggml's own quantiser of a block format makes of finite numbers; columns in whole blocks.

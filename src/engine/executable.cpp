@@ -10,6 +10,7 @@
 #include "ir/verify.h"
 #include "ops/catalog.h"
 #include "passes/pipeline.h"
+#include "run/device_arithmetic.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -63,6 +64,8 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
 
 PlanOptions Executable::Impl::plan_options() const {
     return {.devices = device.handles(),
+            .arithmetic = arithmetic_of(device),
+            .device_room = device_room,
             .packed_kernels = options.packed_kernels,
             .native_ops = options.native_ops,
             .low_memory = options.memory == MemoryUse::low,
@@ -147,6 +150,7 @@ Status prepare(Executable::Impl& impl) {
     for (Stage& stage : stages) {
         auto part = std::make_shared<Executable::Impl>(impl.options);
         part->device = impl.device;
+        part->device_room = impl.device_room;
         part->buffers = impl.buffers;
         part->tuning = impl.tuning;
         part->graph = std::move(stage.graph);
@@ -174,6 +178,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     impl->stats.nodes_before = static_cast<std::int64_t>(graph.nodes.size());
     PassOptions passes;
     passes.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
+    impl->device_room = room_for_constants(impl->device);
     passes.context.runs_on_cpu = impl->device.is_cpu;
     passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
     passes.context.low_memory = options.memory == MemoryUse::low;

@@ -29,6 +29,7 @@ struct Executable::Impl {
     Graph graph;  ///< after all passes
     CompileOptions options;
     Device device;
+    std::uint64_t device_room = UINT64_MAX;  ///< bytes of constants there
     CompileStats stats;
     PackedConstants packed;
     DeviceConstants device_constants;

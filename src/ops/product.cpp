@@ -90,14 +90,12 @@ ggml_tensor* lower_product(Emit& e, ggml_tensor* a, ggml_tensor* b, const Operan
     // The same function of f16 differs between processors in how it sums; f32 everywhere is accurate
     // everywhere.
     b = e.reshape(b, b_extents);
-    if (!b_transposed) {
-        std::vector<int> swap_last;
-        for (int i = 0; i < static_cast<int>(b_extents.size()); ++i) swap_last.push_back(i);
-        std::swap(swap_last[swap_last.size() - 1], swap_last[swap_last.size() - 2]);
-        b = e.permute(b, swap_last);
-        if (in[1].dtype == DType::f32) b = e.contiguous(b);
-    }
-    return e.mat_mul_transposed(a, to_f32(e, b, in[1].dtype));
+    if (b_transposed) return e.mat_mul_transposed(a, to_f32(e, b, in[1].dtype));
+    if (in[1].dtype == DType::f32) return e.mat_mul(a, b);
+    std::vector<int> swap_last;
+    for (int i = 0; i < static_cast<int>(b_extents.size()); ++i) swap_last.push_back(i);
+    std::swap(swap_last[swap_last.size() - 1], swap_last[swap_last.size() - 2]);
+    return e.mat_mul_transposed(a, to_f32(e, e.permute(b, swap_last), in[1].dtype));
 }
 
 std::size_t packed_matrix_bytes(const Operands& in, bool b_transposed) {

@@ -25,6 +25,15 @@ bool fits(ggml_backend_buffer_type_t type, const ggml_tensor* tensor) {
     return bytes <= most && GGML_PAD(bytes, ggml_backend_buft_get_alignment(type)) <= most;
 }
 
+bool is_exact(const DeviceArithmetic& arithmetic, const ggml_tensor* tensor) {
+    switch (tensor->op) {
+        case GGML_OP_MUL_MAT:
+        case GGML_OP_OUT_PROD: return arithmetic.has_exact_products || tensor->src[0]->type != GGML_TYPE_F32;
+        case GGML_OP_CONV_2D: return arithmetic.has_exact_convolutions;
+        default: return true;
+    }
+}
+
 }  // namespace
 
 std::size_t most_tensors(const Node& node) {
@@ -33,12 +42,14 @@ std::size_t most_tensors(const Node& node) {
            kPerOperand * (std::max(node.inputs.size(), node.op->operands.size()) + node.outputs.size());
 }
 
-bool takes(ggml_backend_device* device, const Graph& graph, const Node& node) {
+bool takes(ggml_backend_device* device, const DeviceArithmetic& arithmetic, const Graph& graph,
+           const Node& node) {
+    if (std::ranges::find(arithmetic.distrusted, node.op->name) != arithmetic.distrusted.end()) return false;
     const std::size_t tensors = most_tensors(node) + node.inputs.size();
     const std::unique_ptr<ggml_context, ContextFree> context(
         ggml_init({.mem_size = tensors * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
     if (!context) return false;
-    Emit emit(context.get());
+    Emit emit(context.get(), arithmetic.products);
     std::vector<ggml_tensor*> operands;
     for (ValueId id : node.inputs)
         operands.push_back(id == kNoValue ? nullptr : emit.leaf(graph.value(id).type));
@@ -48,7 +59,9 @@ bool takes(ggml_backend_device* device, const Graph& graph, const Node& node) {
 
     ggml_backend_buffer_type_t memory = ggml_backend_dev_buffer_type(device);
     for (ggml_tensor* t = ggml_get_first_tensor(context.get()); t; t = ggml_get_next_tensor(context.get(), t))
-        if (!ggml_backend_dev_supports_op(device, t) || (!t->view_src && !fits(memory, t))) return false;
+        if (!is_exact(arithmetic, t) || !ggml_backend_dev_supports_op(device, t) ||
+            (!t->view_src && !fits(memory, t)))
+            return false;
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/constant.h"
 #include "ir/packed_growth.h"
@@ -56,7 +57,9 @@ NodePlan plan_node(const Graph& graph, const Node& node, const PlanOptions& opti
 
     const bool lowerable =
         options.native_ops && node.op->lower && node.op->lowerable(in, node.attrs.get()).ok();
-    const auto is_taken_by = [&](ggml_backend_device* device) { return takes(device, graph, node); };
+    const auto is_taken_by = [&](ggml_backend_device* device) {
+        return takes(device, options.arithmetic, graph, node);
+    };
     // States live in CPU memory; a write on another device would change only the scheduler's copy.
     if (!options.devices.empty() && lowerable && node.op->is_pure() &&
         std::all_of(options.devices.begin(), options.devices.end(), is_taken_by)) {
@@ -68,6 +71,42 @@ NodePlan plan_node(const Graph& graph, const Node& node, const PlanOptions& opti
     plan.implementation = chosen.implementation;
     plan.kernel = chosen.kernel;
     return plan;
+}
+
+/// Gives a device's memory to the constants of nodes in the plan's order. Where one has no room, what comes
+/// after it runs on the CPU, too: the graph is cut once.
+class DeviceRoom {
+public:
+    explicit DeviceRoom(std::uint64_t bytes) : left_(bytes) {}
+
+    bool has_room_for(const Graph& graph, const Node& node) {
+        for (ValueId id : node.inputs) {
+            if (is_full_ || id == kNoValue || graph.value(id).kind != ValueKind::constant) continue;
+            const Constant* constant = graph.value(id).constant.get();
+            if (!there_.insert(constant).second) continue;
+            is_full_ = constant->bytes.size() > left_;
+            if (!is_full_) left_ -= constant->bytes.size();
+        }
+        return !is_full_;
+    }
+
+private:
+    std::uint64_t left_;
+    bool is_full_ = false;
+    std::set<const Constant*> there_;
+};
+
+/// Leaves to the CPU what the devices have no room for.
+void keep_within_room(Plan& plan, const PlanOptions& options, std::vector<bool>& changed_nodes) {
+    DeviceRoom room(options.device_room);
+    PlanOptions without_device = options;
+    without_device.devices.clear();
+    for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+        const Node& node = plan.graph.nodes[i];
+        if (!plan.nodes[i].on_device || room.has_room_for(plan.graph, node)) continue;
+        plan.nodes[i] = plan_node(plan.graph, node, without_device);
+        changed_nodes[i] = true;
+    }
 }
 
 bool reads_packed(const NodePlan& plan) { return plan.kernel && plan.kernel->packed_operand >= 0; }
@@ -151,16 +190,17 @@ std::size_t Plan::own_bytes() const {
 }
 
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed) {
-    Plan plan{.graph = std::move(graph)};
+    Plan plan{.graph = std::move(graph), .device_products = options.arithmetic.products};
     plan.nodes.resize(plan.graph.nodes.size());
     HR_TRY(replan(plan, options, packed, std::vector<bool>(plan.nodes.size(), true)));
     return plan;
 }
 
 Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
-              const std::vector<bool>& changed_nodes) {
+              std::vector<bool> changed_nodes) {
     for (std::size_t i = 0; i < plan.nodes.size(); ++i)
         if (changed_nodes[i]) plan.nodes[i] = plan_node(plan.graph, plan.graph.nodes[i], options);
+    keep_within_room(plan, options, changed_nodes);
     pack(plan, options, packed, changed_nodes);
     plan.flops = plan.bytes = 0;
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "plan/packed_constants.h"
+#include "plan/placement.h"
 #include "plan/tuning.h"
 
 struct ggml_backend_device;
@@ -31,6 +33,8 @@ struct NodePlan {
 
 struct PlanOptions {
     std::vector<ggml_backend_device*> devices = {};  ///< that share the graph; none: the CPU alone
+    DeviceArithmetic arithmetic = {};                ///< of those devices
+    std::uint64_t device_room = UINT64_MAX;          ///< bytes that constants may take there
     bool packed_kernels = true;
     bool native_ops = true;
     bool low_memory = false;         ///< no kernel that grows_weights, where there is another
@@ -52,6 +56,7 @@ struct Plan {
     Graph graph;
     SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
+    ProductForm device_products = ProductForm::mat_mul;  ///< of nodes on a device
     /// Of constants that a file has at places where kernels cannot read them, those that some node reads
     /// plain.
     std::map<const Constant*, std::shared_ptr<const std::byte>> aligned;
@@ -66,7 +71,7 @@ struct Plan {
 Result<Plan> make_plan(Graph graph, const PlanOptions& options, PackedConstants& packed);
 /// Decides anew on the nodes of the plan's graph that other extents have changed.
 Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
-              const std::vector<bool>& changed_nodes);
+              std::vector<bool> changed_nodes);
 
 /// "ggml", "reference" or the kernel's name.
 std::string_view name_of(const Candidate& candidate);

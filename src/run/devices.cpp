@@ -114,6 +114,12 @@ std::vector<DeviceInfo> list_devices() {
     return list;
 }
 
+std::uint64_t room_for_constants(const Device& device) {
+    std::size_t free = 0, total = 0;
+    if (!device.is_cpu && !device.host) ggml_backend_dev_memory(device.handle, &free, &total);
+    return total > 0 ? free / 10 * 9 : UINT64_MAX;
+}
+
 bool has_gpu() { return find_gpu() != nullptr; }
 
 Result<Device> find_device(const std::string& name, std::chrono::milliseconds host_timeout) {

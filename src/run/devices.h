@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ std::vector<DeviceInfo> list_devices();
 /// graph. host_timeout: remote ones that are silent for so long are lost.
 Result<Device> find_device(const std::string& name,
                            std::chrono::milliseconds host_timeout = std::chrono::seconds(60));
+
+/// Bytes that constants may take of a local device's free memory, of which a tenth is left to activations; no
+/// limit where the device does not tell, and of remote ones, which share their nodes by what each has.
+std::uint64_t room_for_constants(const Device& device);
 
 /// True when find_device("auto") would give a GPU.
 bool has_gpu();

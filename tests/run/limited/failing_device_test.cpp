@@ -26,9 +26,10 @@ Graph layers(int count) {
 }
 
 TEST(FailingDevice, WithoutMemoryForTheWeightsIsAnErrorThatNamesItTheBytesAndTheRemedy) {
-    LimitedDevice device({.memory_bytes = 10000});
+    LimitedDevice device;
     const Graph graph = layers(4);
     const Executable executable = compile(graph, {.device = device.name()});
+    device.limits().memory_bytes = 10000;  // others have taken it since
     Session session(executable);
     for (int i = 0; i < 2; ++i) {
         const auto message = message_of([&] { run_filled(session, graph); }, Code::out_of_memory);
@@ -43,9 +44,10 @@ TEST(FailingDevice, WithoutMemoryForTheWeightsIsAnErrorThatNamesItTheBytesAndThe
 }
 
 TEST(FailingDevice, WithoutMemoryForTheActivationsIsAnErrorThatNamesItTheBytesAndTheRemedy) {
-    LimitedDevice device({.memory_bytes = 4 * 4096 + 512});
+    LimitedDevice device;
     const Graph graph = layers(4);
     Session session(compile(graph, {.device = device.name()}));
+    device.limits().memory_bytes = 4 * 4096 + 512;  // others have taken it since
     for (int i = 0; i < 2; ++i) {
         const auto message = message_of([&] { run_filled(session, graph); }, Code::out_of_memory);
         EXPECT_THAT(message, AllOf(HasSubstr(device.name()), HasSubstr("activations"), HasSubstr(" bytes"),
@@ -53,6 +55,18 @@ TEST(FailingDevice, WithoutMemoryForTheActivationsIsAnErrorThatNamesItTheBytesAn
     }
     device.limits().memory_bytes = 1 << 20;
     expect_same_outputs(graph, run_filled(session, graph), run_filled(graph, {}));
+}
+
+TEST(FailingDevice, AGraphThatIsLargerThanItsMemoryIsCutOnceAndTheRestRunsOnTheCpu) {
+    LimitedDevice device(
+        {.memory_bytes = 3 * 4096});  // of which nine tenths are for weights: two of the four
+    const Graph graph = layers(4);
+    const Ran ran = run_filled(graph, {.device = device.name(), .threads = 1});
+    expect_same_outputs(graph, ran, run_filled(graph, {.threads = 1}));
+    EXPECT_EQ(ran.stats.splits, 2);
+    EXPECT_GT(ran.nodes_on(device.name()), 0);
+    EXPECT_GT(ran.nodes_on("CPU"), 0);
+    EXPECT_EQ(device.bytes_in_use(), 0u);
 }
 
 /// ggml cuts activations that are larger than the device's largest buffer into several.

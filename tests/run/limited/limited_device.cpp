@@ -11,6 +11,7 @@
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpu.h"
+#include "ggml-impl.h"
 
 namespace headrace::testing {
 
@@ -186,6 +187,27 @@ private:
     bool is_complete_ = true;
 };
 
+ggml_status compute_mapped(ggml_cgraph* graph) {
+    ggml_cplan plan = ggml_graph_plan(graph, 1, nullptr);
+    std::vector<std::uint8_t> work(plan.work_size);
+    plan.work_data = work.data();
+    return ggml_graph_compute(graph, &plan);
+}
+
+/// Node by node, as a device that holds the factors of products as f16.
+ggml_status compute_with_rounded_products(ggml_cgraph* graph) {
+    constexpr float kRounding = 1 + 3e-4f;
+    for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+        ggml_cgraph one = ggml_graph_view(graph, i, i + 1);
+        if (const ggml_status status = compute_mapped(&one); status != GGML_STATUS_SUCCESS) return status;
+        const ggml_tensor* node = ggml_graph_node(graph, i);
+        if (node->op != GGML_OP_MUL_MAT || node->src[0]->type != GGML_TYPE_F32 || node->ne[1] <= 8) continue;
+        auto* values = static_cast<float*>(node->data);
+        for (std::int64_t k = 0; k < ggml_nelements(node); ++k) values[k] *= kRounding;
+    }
+    return GGML_STATUS_SUCCESS;
+}
+
 ggml_status compute(ggml_backend_t backend, ggml_cgraph* graph) {
     State& state = state_of(backend);
     const std::lock_guard lock(state.mutex);
@@ -200,10 +222,7 @@ ggml_status compute(ggml_backend_t backend, ggml_cgraph* graph) {
     }
     const Mapped mapped(state, graph);
     if (!mapped.is_complete()) return GGML_STATUS_FAILED;
-    ggml_cplan plan = ggml_graph_plan(graph, 1, nullptr);
-    std::vector<std::uint8_t> work(plan.work_size);
-    plan.work_data = work.data();
-    return ggml_graph_compute(graph, &plan);
+    return state.limits.rounds_products ? compute_with_rounded_products(graph) : compute_mapped(graph);
 }
 
 constexpr ggml_backend_i kBackend{
@@ -284,7 +303,10 @@ LimitedDevice::LimitedDevice(Limits limits) {
     static std::vector<State*> states;
     const std::lock_guard lock(mutex);
     if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
-    const auto found = std::ranges::find_if(states, [](const State* s) { return s->is_free; });
+    // How a device computes is found out once: one that rounds is not used again.
+    const auto found = std::ranges::find_if(states, [&](const State* s) {
+        return s->is_free && !s->limits.rounds_products && !limits.rounds_products;
+    });
     state_ = found != states.end() ? *found : states.emplace_back(new_state(states.size()));
     state_->is_free = false;
     state_->limits = std::move(limits);

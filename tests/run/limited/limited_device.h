@@ -20,6 +20,7 @@ struct Limits {
     ggml_status compute_status = GGML_STATUS_SUCCESS;
     bool throws_in_compute = false;
     bool throws_in_upload = false;
+    bool rounds_products = false;  ///< of f32 with more than 8 rows, to some 3 digits; not to be changed
 };
 
 /// A ggml device of this process that behaves as a discrete GPU: it has a memory of its own, whose addresses
