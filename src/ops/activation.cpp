@@ -47,14 +47,23 @@ struct ActivationOp {
     static constexpr double kOperations = 4;
 };
 
-// ggml's leaky_relu, clamp and hardsigmoid turn NaN into a number, its elu uses e^x - 1, which is inexact
-// near 0: they have no lowering here.
+/// What ggml computes in several steps, all in f32: Self::emit(e, x, attributes).
+template <class Self, class A>
+struct ComposedOp : ActivationOp<Self, A> {
+    static Status lowerable(const Operands& in, const A&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const A& a) {
+        return {from_f32(e, Self::emit(e, to_f32(e, x[0], in[0].dtype), a), in[0])};
+    }
+};
+
+// ggml's elu uses e^x - 1, which is inexact near 0: it has no lowering here.
 
 struct LeakyReluAttrs {
     double alpha = 0.01;
     static void fields(auto&& f) { f("alpha", &LeakyReluAttrs::alpha, "slope for negative x"); }
 };
-struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
+struct LeakyRelu : ComposedOp<LeakyRelu, LeakyReluAttrs> {
     static constexpr std::string_view name = "leaky_relu", summary = "x where x >= 0, else alpha x";
     static constexpr double kOperations = 2;
     template <class T>
@@ -62,6 +71,9 @@ struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
         return x < T(0) ? static_cast<T>(a.alpha) * x : x;
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"alpha", -1.5}}}; }
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs& a) {
+        return keep_nan(e, e.leaky_relu(x, static_cast<float>(a.alpha)), x);
+    }
 
     static void run_vectors(const TensorArgs& args, const void* attrs) {
         const double alpha = detail::attrs_ref<Attrs>(attrs).alpha;
@@ -70,7 +82,8 @@ struct LeakyRelu : ActivationOp<LeakyRelu, LeakyReluAttrs> {
             static_cast<std::size_t>(args.in[0].elements()), args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "leaky_relu_f32", .applies = &is_f32, .run = &run_vectors}};
+        KernelDef{.name = "leaky_relu_f32", .applies = &is_f32, .run = &run_vectors},
+        OnePass<LeakyRelu>::kKernel};
 };
 
 struct EluAttrs {
@@ -94,7 +107,7 @@ struct HardSigmoidAttrs {
         f("beta", &HardSigmoidAttrs::beta, "offset");
     }
 };
-struct HardSigmoid : ActivationOp<HardSigmoid, HardSigmoidAttrs> {
+struct HardSigmoid : ComposedOp<HardSigmoid, HardSigmoidAttrs> {
     static constexpr std::string_view name = "hard_sigmoid", summary = "alpha x + beta within [0, 1]";
     template <class T>
     static T apply(T x, const Attrs& a) {
@@ -102,6 +115,11 @@ struct HardSigmoid : ActivationOp<HardSigmoid, HardSigmoidAttrs> {
         return y < T(0) ? T(0) : y > T(1) ? T(1) : y;
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", -0.7}, {"beta", 0.25}}}; }
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs& a) {
+        x = e.scale(x, static_cast<float>(a.alpha), static_cast<float>(a.beta));
+        return keep_nan(e, e.clamp(x, 0, 1), x);
+    }
+    static constexpr std::array kernels{OnePass<HardSigmoid>::kKernel};
 };
 
 /// The specification has no parameters; pywebnn's alpha and beta generalise the gate.

@@ -45,7 +45,6 @@ C limit(const std::optional<Number>& bound, C otherwise) {
         *bound);
 }
 
-// No lowering: ggml's clamp turns NaN into a number.
 struct Clamp {
     static constexpr std::string_view name = "clamp", summary = "x within [min_value, max_value]";
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kNumeric}};
@@ -77,6 +76,17 @@ struct Clamp {
             map_elements<T, T>(args, [=](C x) { return x < low ? low : x > high ? high : x; });
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        constexpr float kInfinity = std::numeric_limits<float>::infinity();
+        ggml_tensor* value = to_f32(e, x[0], in[0].dtype);
+        ggml_tensor* limited =
+            e.clamp(value, limit<float>(a.min_value, -kInfinity), limit<float>(a.max_value, kInfinity));
+        return {from_f32(e, keep_nan(e, limited, value), in[0])};
+    }
+    static constexpr std::array kernels{OnePass<Clamp>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 2);

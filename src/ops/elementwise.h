@@ -3,6 +3,7 @@
 
 #include "ops/op.h"
 #include "ops/strided.h"
+#include "ops/through_f32.h"
 
 /// Kernels of ops that compute every output element from the operands' elements at the same place.
 namespace headrace::ops {
@@ -56,5 +57,18 @@ void zip_elements(const TensorArgs& args, F f) {
                  }
              });
 }
+
+/// The reference of Op as a kernel for what its lowering takes, too: on the CPU one pass over the elements is
+/// faster than ggml's several, which are there for devices.
+template <class Op>
+struct OnePass {
+    static bool applies(const Operands& in, std::span<const bool>, const void*) {
+        return works_through_f32(in[0].dtype).ok();
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        Op::reference(args, detail::attrs_ref<typename Op::Attrs>(attrs));
+    }
+    static constexpr KernelDef kKernel{.name = "one_pass", .applies = &applies, .run = &run};
+};
 
 }  // namespace headrace::ops

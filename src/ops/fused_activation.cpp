@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ops/through_f32.h"
+
 namespace headrace::ops {
 namespace {
 
@@ -48,9 +50,7 @@ kernels::Activation kernel_activation(Activation f) {
 ggml_tensor* lower_activation(Emit& e, Activation f, ggml_tensor* x) {
     switch (f) {
         case Activation::none: return x;
-        // ggml's relu(NaN) is 0; adding 0 · sigmoid(x) brings NaN back and changes nothing else.
-        case Activation::relu:
-            return e.binary(Binary::add, e.unary(Unary::relu, x), e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+        case Activation::relu: return keep_nan(e, e.unary(Unary::relu, x), x);
         case Activation::gelu: return e.unary(Unary::gelu_erf, x);
         case Activation::tanh: return e.unary(Unary::tanh, x);
         case Activation::sigmoid: return e.unary(Unary::sigmoid, x);

@@ -96,10 +96,8 @@ struct FusedConv2d {
         if (!a.residual_first) add_residual();
         return {from_f32(e, y, out)};
     }
-    /// ggml's clamp makes a number of NaN; adding 0 · sigmoid(x) brings NaN back and changes nothing else.
     static ggml_tensor* lower_limits(Emit& e, ggml_tensor* x, const Attrs& a) {
-        ggml_tensor* limited = e.clamp(x, static_cast<float>(a.low()), static_cast<float>(a.high()));
-        return e.binary(Binary::add, limited, e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+        return keep_nan(e, e.clamp(x, static_cast<float>(a.low()), static_cast<float>(a.high())), x);
     }
 
     static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::list;

@@ -218,26 +218,66 @@ struct PoolOp {
     }
 };
 
+Status spans_image(const Operands& in, const PoolAttrs& a) {
+    const Axes axes(in[0].sizes(), image_axes(a.layout));
+    for (int i : {0, 1})
+        if (a.padding[2 * i] || a.padding[2 * i + 1] || (a.dilations[i] != 1 && axes.size[2 + i] != 1) ||
+            (a.window_dimensions && (*a.window_dimensions)[i] != axes.size[2 + i]))
+            return unsupported("a window smaller than the image");
+    return success();
+}
+
+/// ggml's pools have the same padding on both sides and no window that sticks out beyond it.
+Status is_plain_pool(const Operands& in, const PoolAttrs& a, Sizes output) {
+    const Axes image(in[0].sizes(), image_axes(a.layout)), out(output, image_axes(a.layout));
+    for (int i : {0, 1}) {
+        const std::int64_t size = image.size[2 + i], padding = a.padding[2 * i];
+        const std::int64_t window = a.window_dimensions ? (*a.window_dimensions)[i] : size;
+        if (a.dilations[i] != 1) return unsupported("a window with holes");
+        if (a.padding[2 * i + 1] != padding || padding >= window) return unsupported("uneven padding");
+        if (out.size[2 + i] != (size + 2 * padding - window) / a.strides[i] + 1)
+            return unsupported("a window that sticks out");
+    }
+    return success();
+}
+
+/// The image with channels first, and back.
+ggml_tensor* channels_first(Emit& e, ggml_tensor* x, const PoolAttrs& a) {
+    return a.layout == ImageLayout::nhwc ? e.contiguous(e.permute(x, image_axes(ImageLayout::nhwc))) : x;
+}
+ggml_tensor* as_before(Emit& e, ggml_tensor* y, const PoolAttrs& a) {
+    return a.layout == ImageLayout::nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
+}
+
+std::array<std::int64_t, 2> window_of(const Operands& in, const PoolAttrs& a) {
+    if (a.window_dimensions) return {(*a.window_dimensions)[0], (*a.window_dimensions)[1]};
+    const Axes axes(in[0].sizes(), image_axes(a.layout));
+    return {axes.size[2], axes.size[3]};
+}
+
+/// ggml's pool of one kind, in f32.
+ggml_tensor* lower_plain_pool(Emit& e, ggml_tensor* image, const Operands& in, const PoolAttrs& a,
+                              bool is_max) {
+    return e.pool_2d(image, is_max, window_of(in, a), a.strides, std::array{a.padding[0], a.padding[2]});
+}
+
 /// Pools over whole images are reductions of rows, which ggml does well.
 template <class Self, bool kVectors>
 struct ReducingPoolOp : PoolOp<Self, kFloats, kVectors> {
     static Status lowerable(const Operands& in, const PoolAttrs& a) {
-        const Axes axes(in[0].sizes(), image_axes(a.layout));
-        for (int i : {0, 1})
-            if (a.padding[2 * i] || a.padding[2 * i + 1] || (a.dilations[i] != 1 && axes.size[2 + i] != 1) ||
-                (a.window_dimensions && (*a.window_dimensions)[i] != axes.size[2 + i]))
-                return unsupported("a window smaller than the image");
-        return works_through_f32(in[0].dtype);
+        HR_TRY(works_through_f32(in[0].dtype));
+        if (spans_image(in, a).ok()) return success();
+        // ggml counts what is beside the image, too.
+        if (Self::divides && (a.padding[0] || a.padding[2])) return unsupported("a mean beside the image");
+        return is_plain_pool(in, a, Self::infer(in, a).value()[0].sizes());
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const PoolAttrs& a) {
         const auto [batch, channels, height, width] = Axes(in[0].sizes(), image_axes(a.layout)).size;
-        ggml_tensor* image = to_f32(e, x[0], in[0].dtype);
-        if (a.layout == ImageLayout::nhwc)
-            image = e.contiguous(e.permute(image, image_axes(ImageLayout::nhwc)));
+        const TensorType out = Self::infer(in, a).value()[0];
+        ggml_tensor* image = channels_first(e, to_f32(e, x[0], in[0].dtype), a);
+        if (!spans_image(in, a).ok()) return {from_f32(e, as_before(e, Self::pool(e, image, in, a), a), out)};
         ggml_tensor* y = Self::reduce_rows(e, e.reshape(image, std::array{batch * channels, height * width}));
-        TensorType out = in[0];
-        for (int i : {2, 3}) out.shape[image_axes(a.layout)[i]] = 1;
         return {from_f32(e, y, out)};
     }
 };
@@ -255,7 +295,11 @@ struct AveragePool2d : ReducingPoolOp<AveragePool2d, true> {
             return convert<T>(count ? sum / static_cast<double>(count) : 0.0);
         }
     };
+    static constexpr bool divides = true;
     static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) { return e.mean_rows(x); }
+    static ggml_tensor* pool(Emit& e, ggml_tensor* image, const Operands& in, const PoolAttrs& a) {
+        return lower_plain_pool(e, image, in, a, false);
+    }
 };
 
 struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
@@ -266,8 +310,14 @@ struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
         void add(T x) { sum += convert<double>(x) * convert<double>(x); }
         T result(std::int64_t) const { return convert<T>(std::sqrt(sum)); }
     };
+    static constexpr bool divides = false;
     static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) {
         return e.unary(Unary::sqrt, e.sum_rows(e.unary(Unary::square, x)));
+    }
+    static ggml_tensor* pool(Emit& e, ggml_tensor* image, const Operands& in, const PoolAttrs& a) {
+        const auto [height, width] = window_of(in, a);
+        ggml_tensor* mean = lower_plain_pool(e, e.unary(Unary::square, image), in, a, false);
+        return e.unary(Unary::sqrt, e.scale(mean, static_cast<float>(height * width), 0));
     }
 };
 
@@ -287,6 +337,20 @@ struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true, true> {
         }
         T result(std::int64_t) const { return static_cast<T>(largest); }
     };
+
+    static Status lowerable(const Operands& in, const PoolAttrs& a) {
+        HR_TRY(works_through_f32(in[0].dtype));
+        return is_plain_pool(in, a, infer(in, a).value()[0].sizes());
+    }
+    /// ggml's overlooks NaN, which a mean of numbers within [0, 1] brings back.
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const PoolAttrs& a) {
+        ggml_tensor* image = channels_first(e, to_f32(e, x[0], in[0].dtype), a);
+        ggml_tensor* largest = lower_plain_pool(e, image, in, a, true);
+        ggml_tensor* numbers = lower_plain_pool(e, e.unary(Unary::sigmoid, image), in, a, false);
+        ggml_tensor* y = e.binary(Binary::add, largest, e.scale(numbers, 0, 0));
+        return {from_f32(e, as_before(e, y, a), infer(in, a).value()[0])};
+    }
 };
 
 }  // namespace

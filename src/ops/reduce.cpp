@@ -128,24 +128,27 @@ struct SelectingReduceOp : ReduceOp<Self, kTypes> {
     }
 };
 
-/// ggml reduces rows of f32, accumulating in double as the reference does.
-template <class Self, DTypeSet kTypes>
-struct RowReduceOp : SelectingReduceOp<Self, kTypes> {
+/// Reductions that ggml's of rows of f32 give: Self::emit_rows(e, rows) -> [rows, 1].
+template <class Self>
+struct RowLowering {
     static Status lowerable(const Operands& in, const ReduceAttrs& a) {
         if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
-        const auto groups = groups_of(in, a).groups;
-        const bool suffix = std::all_of(groups.begin(), groups.end(),
-                                        [&](const auto& g) { return !g.reduced || &g == &groups.back(); });
-        if (!suffix) return unsupported("reduced axes that are not the last ones");
+        const std::size_t count = groups_of(in, a).groups.size();
+        if (count > 4) return unsupported("reduced axes with {} groups of others between them", count);
         return success();
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const ReduceAttrs& a) {
         const Groups groups = groups_of(in, a);
-        const TensorType out = ReduceOp<Self, kTypes>::infer(in, a).value()[0];
-        if (groups.count(true) == 1) return {e.shaped(x[0], out)};
+        std::vector<std::int64_t> extents;
+        std::vector<int> reduced_last;
+        for (const bool reduced : {false, true})
+            for (std::size_t i = 0; i < groups.groups.size(); ++i)
+                if (groups.groups[i].reduced == reduced) reduced_last.push_back(static_cast<int>(i));
+        for (const auto& group : groups.groups) extents.push_back(group.size);
+        ggml_tensor* last = e.contiguous(e.permute(e.reshape(x[0], extents), reduced_last));
         const std::array<std::int64_t, 2> rows{groups.count(false), groups.count(true)};
-        return {e.shaped(Self::emit_rows(e, e.reshape(x[0], rows)), out)};
+        return {e.shaped(Self::emit_rows(e, e.reshape(last, rows)), Self::infer(in, a).value()[0])};
     }
 
 private:
@@ -156,7 +159,9 @@ private:
 
 constexpr DTypeSet kOrdered = kNumeric | DTypeSet{DType::boolean};
 
-struct ReduceSum : RowReduceOp<ReduceSum, kNumeric>, VectorReduceOp<ReduceSum, kernels::Reduction::sum> {
+struct ReduceSum : SelectingReduceOp<ReduceSum, kNumeric>,
+                   RowLowering<ReduceSum>,
+                   VectorReduceOp<ReduceSum, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_sum", summary = "sum over axes; integers wrap";
     template <class A>
     static void take(A& sum, A x) {
@@ -165,7 +170,9 @@ struct ReduceSum : RowReduceOp<ReduceSum, kNumeric>, VectorReduceOp<ReduceSum, k
     static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(x); }
 };
 
-struct ReduceMean : RowReduceOp<ReduceMean, kFloats>, VectorReduceOp<ReduceMean, kernels::Reduction::sum> {
+struct ReduceMean : SelectingReduceOp<ReduceMean, kFloats>,
+                    RowLowering<ReduceMean>,
+                    VectorReduceOp<ReduceMean, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_mean", summary = "mean over axes";
     template <class A>
     static void take(A& sum, A x) {
@@ -228,6 +235,7 @@ struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
 };
 
 struct ReduceL1 : ReduceOp<ReduceL1, kNumeric>,
+                  RowLowering<ReduceL1>,
                   VectorReduceOp<ReduceL1, kernels::Reduction::sum_of_magnitudes> {
     static constexpr std::string_view name = "reduce_l1", summary = "sum of |x| over axes; integers wrap";
     static constexpr double kOperations = 2;
@@ -235,9 +243,11 @@ struct ReduceL1 : ReduceOp<ReduceL1, kNumeric>,
     static void take(A& sum, A x) {
         sum = x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(e.unary(Unary::abs, x)); }
 };
 
 struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric>,
+                         RowLowering<ReduceSumSquare>,
                          VectorReduceOp<ReduceSumSquare, kernels::Reduction::sum_of_squares> {
     static constexpr std::string_view name = "reduce_sum_square",
                                       summary = "sum of x^2 over axes; integers wrap";
@@ -246,9 +256,12 @@ struct ReduceSumSquare : ReduceOp<ReduceSumSquare, kNumeric>,
     static void take(A& sum, A x) {
         sum = wrapping_add(sum, wrapping_mul(x, x));
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.sum_rows(e.unary(Unary::square, x)); }
 };
 
-struct ReduceL2 : ReduceOp<ReduceL2, kFloats>, VectorReduceOp<ReduceL2, kernels::Reduction::sum_of_squares> {
+struct ReduceL2 : ReduceOp<ReduceL2, kFloats>,
+                  RowLowering<ReduceL2>,
+                  VectorReduceOp<ReduceL2, kernels::Reduction::sum_of_squares> {
     static constexpr std::string_view name = "reduce_l2", summary = "square root of the sum of x^2 over axes";
     static constexpr double kOperations = 2;
     template <class A>
@@ -259,9 +272,14 @@ struct ReduceL2 : ReduceOp<ReduceL2, kFloats>, VectorReduceOp<ReduceL2, kernels:
     static A result(A sum, std::int64_t) {
         return std::sqrt(sum);
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) {
+        return e.unary(Unary::sqrt, e.sum_rows(e.unary(Unary::square, x)));
+    }
 };
 
-struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats>, VectorReduceOp<ReduceLogSum, kernels::Reduction::sum> {
+struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats>,
+                      RowLowering<ReduceLogSum>,
+                      VectorReduceOp<ReduceLogSum, kernels::Reduction::sum> {
     static constexpr std::string_view name = "reduce_log_sum", summary = "logarithm of the sum over axes";
     static constexpr double kLow = 0.1;
     template <class A>
@@ -272,6 +290,7 @@ struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats>, VectorReduceOp<ReduceLogS
     static A result(A sum, std::int64_t) {
         return std::log(sum);
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.unary(Unary::log, e.sum_rows(x)); }
 };
 
 struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {

@@ -21,6 +21,12 @@ inline ggml_tensor* from_f32(Emit& e, ggml_tensor* x, const TensorType& type) {
     return e.shaped(type.dtype == DType::f32 ? x : e.cast(x, type.dtype), type);
 }
 
+/// y, but NaN where x is, of which ggml's functions make a number: 0 · sigmoid(x) is added, which changes
+/// nothing else.
+inline ggml_tensor* keep_nan(Emit& e, ggml_tensor* y, ggml_tensor* x) {
+    return e.binary(Binary::add, y, e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+}
+
 /// Differences between f32 lowerings and references that samples allow: a few units in the last place.
 inline double sample_tolerance(DType t) { return t == DType::f16 ? 4e-3 : t == DType::bf16 ? 3e-2 : 2e-5; }
 

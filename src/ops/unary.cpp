@@ -128,8 +128,21 @@ HR_NATIVE_UNARY(Ceil, "ceil", ceil, "smallest integer not below x", kFloats, std
 HR_UNARY(Erf, "erf", "Gauss error function", kFloats, std::erf(x))
 HR_UNARY(Tan, "tan", "tan x, x in radians", kFloats, std::tan(x))
 HR_UNARY(Reciprocal, "reciprocal", "1 / x", kFloats, T(1) / x)
-// ggml's relu(NaN) is 0; WebNN and NumPy keep NaN.
-HR_UNARY(Relu, "relu", "max(x, 0)", kSignedNumbers, x < T(0) ? T(0) : x)
+
+struct Relu : UnaryOp<Relu, kSignedNumbers> {
+    static constexpr std::string_view name = "relu", summary = "max(x, 0)";
+    template <class T>
+    static T apply(T x) {
+        return x < T(0) ? T(0) : x;
+    }
+    static Status lowerable(const Operands& in, const NoAttrs&) {
+        return in[0].dtype == DType::f32 ? success() : unsupported("{}", name_of(in[0].dtype));
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
+                                           const NoAttrs&) {
+        return {lower_activation(e, Activation::relu, x[0])};
+    }
+};
 
 struct Log : NativeUnaryOp<Log, Unary::log, kFloats> {
     static constexpr std::string_view name = "log", summary = "natural logarithm";
