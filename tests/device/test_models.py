@@ -34,31 +34,37 @@ def minilm(tmp_path_factory):
     return path, made.SentenceTokenizer()
 
 
-def cosine(a, b):
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
-
-
 def nodes_on(session_stats, device):
     return sum(node["device"] == device for node in session_stats["nodes"])
 
 
 def test_minilm_gives_the_cpus_embedding_in_few_pieces(minilm):
-    path, tokenize = minilm
-    given = tokenize(
-        "The river is high this year, and the bridge to the village is closed until further notice."
-    )
-    embeddings, stats = [], None
+    _, tokenize = minilm
+    from minilm.model import build_graph, load_weights
+
+    given = tokenize("The river is high this year, and the bridge to the village is closed.")
+    length = next(iter(given.values())).size
+    builder = webnn.ML().create_context(device="cpu").create_graph_builder()
+    graph = loaded(build_graph(builder, load_weights(), length))
+    found = []
     for device in ("cpu", DEVICE):
-        graph = headrace.load(path, device=device).graph
         session = headrace.Session(headrace.compile(graph, device=device))
-        (embedding,) = session.run(given).values()
-        embeddings.append(np.asarray(embedding).ravel())
-        stats = session.stats
-    assert cosine(*embeddings) > 0.999999
-    assert np.abs(embeddings[0] - embeddings[1]).max() < 2e-5, "products of more than 8 rows are f32"
-    print(stats["splits"], "splits;", nodes_on(stats, DEVICE), "of", len(stats["nodes"]), "nodes there")
-    assert nodes_on(stats, DEVICE) > 0.9 * len(stats["nodes"])
-    assert stats["splits"] <= 7
+        found.append(np.asarray(next(iter(session.run(given).values()))).ravel())
+    assert np.abs(found[0] - found[1]).max() < 5e-6, "products of more than 8 rows are f32"
+    stats = session.stats
+    beside = [node["title"] for node in stats["nodes"] if node["device"] != DEVICE]
+    assert beside == ["gather"] and stats["splits"] <= 3
+
+
+def test_minilm_from_onnx_gives_the_cpus_embedding(minilm):
+    path, tokenize = minilm
+    given = tokenize("The river is high this year, and the bridge to the village is closed.")
+    embeddings = []
+    for device in ("cpu", DEVICE):
+        session = headrace.Session(headrace.compile(headrace.load(path).graph, device=device))
+        embeddings.append(np.asarray(session.run(given)["sentence_embedding"]).ravel())
+    assert np.abs(embeddings[0] - embeddings[1]).max() < 5e-6
+    assert nodes_on(session.stats, DEVICE) > 0.9 * len(session.stats["nodes"])
 
 
 def test_products_are_f32_whatever_their_size(minilm):
@@ -84,8 +90,12 @@ def test_a_language_model_says_there_what_it_says_on_the_cpu():
     answers = []
     for layers in (0, 99):
         with headrace.LanguageModel(str(MODEL), {"n_threads": 1, "n_gpu_layers": layers}) as model:
-            answers.append(model.generate("Tell me about the river.", GREEDY).text)
-    assert answers[0] == answers[1] != ""
+            answers += [
+                model.generate([{"role": "user", "content": text}], GREEDY).text
+                for text in ("Hello!", "What is the capital of France?", "Count to five.")
+            ]
+    assert answers[:3] == answers[3:]
+    assert "Paris" in answers[4]
 
 
 def test_a_tensor_that_the_device_refuses_is_computed_beside_it():
@@ -130,8 +140,13 @@ def graph_of_layers(layers, side):
     for i in range(layers):
         w = builder.constant(some(i + 1, side) / np.float32(side), [side, side], "float32")
         x = builder.tanh(builder.matmul(x, w))
+    return loaded(builder.build({"y": x}))
+
+
+def loaded(graph):
+    """A WebNN graph as headrace.compile takes it."""
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"headrace_device_test_{os.getpid()}.hrg"
-    builder.build({"y": x}).save(path)
+    graph.save(path)
     try:
         return headrace.load_graph(path)
     finally:

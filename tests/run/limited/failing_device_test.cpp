@@ -63,9 +63,10 @@ TEST(FailingDevice, AGraphThatIsLargerThanItsMemoryIsCutOnceAndTheRestRunsOnTheC
     const Graph graph = layers(4);
     const Ran ran = run_filled(graph, {.device = device.name(), .threads = 1});
     expect_same_outputs(graph, ran, run_filled(graph, {.threads = 1}));
-    EXPECT_EQ(ran.stats.splits, 2);
-    EXPECT_GT(ran.nodes_on(device.name()), 0);
-    EXPECT_GT(ran.nodes_on("CPU"), 0);
+    const auto devices = ran.devices();
+    EXPECT_GE(ran.nodes_on(device.name()), 7);
+    EXPECT_GE(ran.nodes_on("CPU"), 3);
+    EXPECT_TRUE(std::ranges::is_sorted(devices, std::greater())) << "the device's nodes, then the CPU's";
     EXPECT_EQ(device.bytes_in_use(), 0u);
 }
 
