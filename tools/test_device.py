@@ -50,7 +50,7 @@ class CaseRun:
         return status
 
     def read(self, line):
-        if line.startswith(("sample ", "case ")):
+        if line.startswith("sample "):
             self.facts.append(line.split())
         found = CASE_LINE.match(line)
         if not found:
@@ -142,7 +142,7 @@ def run_conformance(ops, environment):
 def op_rows(facts):
     """By op: samples, those on the device, and both again of samples whose tensors are all f32 or f16."""
     rows = {}
-    for _, op, device, kind in (fact for fact in facts if fact[0] == "sample"):
+    for _, op, device, kind in facts:
         row = rows.setdefault(op, [0, 0, 0, 0])
         there = device != "CPU"
         row[0] += 1
@@ -176,10 +176,6 @@ def tell_counts(facts):
     if rows:
         real, there = (sum(row[i] for row in rows.values()) for i in (2, 3))
         print(f"samples of f32 and f16 alone: {there} of {real} have their node on the device")
-    cases = [fact for fact in facts if fact[0] == "case"]
-    if cases:
-        there = sum(fact[2] == "device" for fact in cases)
-        print(f"conformance cases: {there} of {len(cases)} have a node on the device")
 
 
 def device_environment(device):

@@ -1,6 +1,6 @@
-/* Vulkan's headers before 1.3.272, as Debian 12 has them, do not know VK_EXT_layer_settings, which ggml-vulkan.cpp names
- * wherever it is compiled and uses only with the validation layer. Included before each of its files: the declarations
- * of those headers, laid out as vulkan_core.h 1.3.272 has them. */
+/* Vulkan's headers before 1.3.272, as Debian 12 has them, do not know VK_EXT_layer_settings, which
+ * ggml-vulkan.cpp names wherever it is compiled and uses only with the validation layer. Included before each
+ * of its files: the declarations of those headers, laid out as vulkan_core.h 1.3.272 has them. */
 #if defined(__has_include) && __has_include(<vulkan/vulkan.hpp>)
 #include <vulkan/vulkan_core.h>
 

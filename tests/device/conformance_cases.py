@@ -103,7 +103,7 @@ class CaseGraph:
 
 
 def failure_of(context, case):
-    """None, or how the case fails; and whether a node of it was on the device."""
+    """None, or how the case fails."""
     made = CaseGraph(context, case)
     outputs = context.compute(made.graph, made.feeds)
     for name, spec in case["expected"].items():
