@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/device_check.h"
 #include "run/limited/filled_run.h"
 #include "run/limited/limited_device.h"
 #include "temporary_folder.h"
@@ -34,14 +35,14 @@ double largest_difference(const Ran& a, const Ran& b) {
     return largest;
 }
 
-TEST(DeviceArithmetic, OfADeviceThatMultipliesExactlyIsGgmlsOwn) {
+TEST(InexactDevice, OfADeviceThatMultipliesExactlyIsGgmlsOwn) {
     LimitedDevice device;
     EXPECT_EQ(arithmetic_of(must_find(device)), DeviceArithmetic{});
     EXPECT_EQ(device.bytes_in_use(), 0u);
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
-TEST(DeviceArithmetic, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterProducts) {
+TEST(InexactDevice, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterProducts) {
     LimitedDevice device({.rounds_products = true});
     EXPECT_EQ(arithmetic_of(must_find(device)).products, ProductForm::convolution);
     const std::pair<Shape, Shape> shapes[] = {{{5, 7}, {7, 3}},
@@ -59,7 +60,7 @@ TEST(DeviceArithmetic, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterPr
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
-TEST(DeviceArithmetic, WhatNoFormGivesExactlyStaysOnTheCpu) {
+TEST(InexactDevice, WhatNoFormGivesExactlyStaysOnTheCpu) {
     LimitedDevice device({.refused_ops = {GGML_OP_CONV_2D, GGML_OP_OUT_PROD}, .rounds_products = true});
     const DeviceArithmetic found = arithmetic_of(must_find(device));
     EXPECT_FALSE(found.has_exact_products);
@@ -67,7 +68,7 @@ TEST(DeviceArithmetic, WhatNoFormGivesExactlyStaysOnTheCpu) {
     EXPECT_THAT(there.devices(), ElementsAre("CPU"));
 }
 
-TEST(DeviceArithmetic, AnOpThatACheckFoundWrongIsNotGivenToTheDevice) {
+TEST(InexactDevice, AnOpThatACheckFoundWrongIsNotGivenToTheDevice) {
     const TemporaryFolder folder;
     setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
     LimitedDevice device;
@@ -77,6 +78,27 @@ TEST(DeviceArithmetic, AnOpThatACheckFoundWrongIsNotGivenToTheDevice) {
     ASSERT_TRUE(distrust(must_find(device), {}).ok());
     EXPECT_THAT(run_filled(graph, {.device = device.name(), .threads = 1}).devices(),
                 ElementsAre(device.name()));
+    unsetenv("XDG_CACHE_HOME");
+}
+
+TEST(InexactDevice, ACheckNamesTheOpsThatItGetsWrongAndHasThemRunOnTheCpu) {
+    const TemporaryFolder folder;
+    setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+    LimitedDevice device({.wrong_ops = {GGML_OP_SQRT, GGML_OP_NORM}});
+    const auto checks = must(check_device(device.name()));
+    std::vector<std::string> wrong;
+    for (const OpCheck& check : checks)
+        if (check.wrong) wrong.push_back(check.op);
+    EXPECT_THAT(wrong, ::testing::IsSupersetOf({"sqrt", "layer_normalization"}));
+    EXPECT_LT(wrong.size(), 12u);
+    EXPECT_GT(checks.size(), 40u);
+    TestGraph g;
+    g.output("y", g.op("abs", {g.op("sqrt", {g.op("abs", {g.input("x", {3})})})}));
+    const Ran ran = run_filled(g.finish(), {.device = device.name(), .threads = 1});
+    EXPECT_THAT(ran.devices(), ElementsAre(device.name(), "CPU", device.name()));
+    EXPECT_THAT(arithmetic_of(must_find(device)).distrusted, ::testing::Contains("sqrt"));
+    EXPECT_FALSE(check_device("cpu").ok());
+    ASSERT_TRUE(distrust(must_find(device), {}).ok());
     unsetenv("XDG_CACHE_HOME");
 }
 
