@@ -194,16 +194,19 @@ ggml_status compute_mapped(ggml_cgraph* graph) {
     return ggml_graph_compute(graph, &plan);
 }
 
-/// Node by node, as a device that holds the factors of products as f16.
-ggml_status compute_with_rounded_products(ggml_cgraph* graph) {
+/// Node by node, as a device that holds the factors of products as f16, or gets some ops wrong.
+ggml_status compute_inexactly(const Limits& limits, ggml_cgraph* graph) {
     constexpr float kRounding = 1 + 3e-4f;
     for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
         ggml_cgraph one = ggml_graph_view(graph, i, i + 1);
         if (const ggml_status status = compute_mapped(&one); status != GGML_STATUS_SUCCESS) return status;
         const ggml_tensor* node = ggml_graph_node(graph, i);
-        if (node->op != GGML_OP_MUL_MAT || node->src[0]->type != GGML_TYPE_F32 || node->ne[1] <= 8) continue;
+        const bool is_rounded = limits.rounds_products && node->op == GGML_OP_MUL_MAT &&
+                                node->src[0]->type == GGML_TYPE_F32 && node->ne[1] > 8;
+        const bool is_wrong = limits.wrong_ops.contains(node->op) && node->type == GGML_TYPE_F32;
         auto* values = static_cast<float*>(node->data);
-        for (std::int64_t k = 0; k < ggml_nelements(node); ++k) values[k] *= kRounding;
+        for (std::int64_t k = 0; (is_rounded || is_wrong) && k < ggml_nelements(node); ++k)
+            values[k] = (is_rounded ? values[k] * kRounding : values[k]) + (is_wrong ? 1 : 0);
     }
     return GGML_STATUS_SUCCESS;
 }
@@ -222,7 +225,9 @@ ggml_status compute(ggml_backend_t backend, ggml_cgraph* graph) {
     }
     const Mapped mapped(state, graph);
     if (!mapped.is_complete()) return GGML_STATUS_FAILED;
-    return state.limits.rounds_products ? compute_with_rounded_products(graph) : compute_mapped(graph);
+    const Limits& limits = state.limits;
+    if (limits.rounds_products || !limits.wrong_ops.empty()) return compute_inexactly(limits, graph);
+    return compute_mapped(graph);
 }
 
 constexpr ggml_backend_i kBackend{

@@ -20,6 +20,7 @@ struct Limits {
     ggml_status compute_status = GGML_STATUS_SUCCESS;
     bool throws_in_compute = false;
     bool throws_in_upload = false;
+    std::set<ggml_op> wrong_ops;   ///< their results of f32 are 1 too large
     bool rounds_products = false;  ///< of f32 with more than 8 rows, to some 3 digits; not to be changed
 };
 
