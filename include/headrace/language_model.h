@@ -118,6 +118,7 @@ struct ModelInfo {
     Parameters metadata;                                  ///< the file's, under its names; lists are null
     std::uint64_t weights_sample = 0;  ///< of models of one shape, what tells their weights apart
     std::int64_t device_bytes = 0;     ///< about, of the weights: in the memory of GPUs and of other machines
+    std::int64_t context_bytes = 0;    ///< of the context's keys and values; 0 where that is not known
     /// Of filling in the middle; -1 where the vocabulary has none.
     std::int32_t fill_prefix = -1, fill_suffix = -1, fill_middle = -1, fill_repository = -1,
                  fill_separator = -1;
@@ -163,6 +164,18 @@ struct LanguageModelStatistics {
 /// Whether a GGUF file, or the files of a model that is split, can be loaded as far as headers and sizes
 /// tell: a model's weights are not read. Throws what LanguageModel::load would.
 HEADRACE_API void check_model_file(const std::string& path);
+
+/// What can be said of a model before it is loaded.
+struct ModelOutline {
+    ModelKind kind = ModelKind::text;
+    std::string architecture;
+    std::int64_t weight_bytes = 0;   ///< in all files
+    std::int64_t context_bytes = 0;  ///< about, of the context that these options ask for
+};
+/// Reads headers only. measures_context: that takes longest, up to a second. Throws what LanguageModel::load
+/// would of them and of the options.
+HEADRACE_API ModelOutline outline_model(const std::string& path, const ModelOptions& options = {},
+                                        bool measures_context = true);
 
 /// A model and its engine, which all copies of this object share. Loads of one file with the same parameters
 /// share the engine, too, and with other parameters the weights where they can.

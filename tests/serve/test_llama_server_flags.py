@@ -66,6 +66,7 @@ SAME = {
     ("loaded from model", "0"),  # of RoPE: 0 is the model's
     ("template taken from model's metadata", ""),
     ("enabled if number of slots is auto", "unless --parallel is given"),
+    ("-1; -1", "-1"),  # which is none
     ("default", ""),  # the template's own effort
     ("auto", "deepseek"),  # where thoughts are put, which auto is
 }

@@ -13,7 +13,7 @@ serve::ServeOptions options_of(const std::vector<std::string>& arguments, const 
     serve::ServeOptions options = std::move(read).value();
     if (options.only_shows())
         throw Exception(Code::invalid_argument, "--help, --version and the like are the program's");
-    for (const auto& [name, value] : parameters.entries()) options.parameters.set(name, value);
+    serve::add_parameters(options, parameters);
     return options;
 }
 

@@ -45,13 +45,15 @@ void trim_memory() {
 #endif
 }
 
-/// Waits for SIGTERM and SIGINT, which no other thread gets while this lives, and ends the server.
+/// Waits for SIGTERM and SIGINT, which no other thread gets while this lives, and ends the server. SIGHUP
+/// makes it read its configuration again.
 class Signals {
 public:
     Signals() {
         sigemptyset(&set_);
         sigaddset(&set_, SIGTERM);
         sigaddset(&set_, SIGINT);
+        sigaddset(&set_, SIGHUP);
         pthread_sigmask(SIG_BLOCK, &set_, &before_);
     }
     ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -62,7 +64,7 @@ public:
         thread_ = std::thread([&] {
             // Threads keep memory of their own until they end: that is some time after the last request.
             std::pair<std::size_t, std::size_t> trimmed;
-            while (!ends_ && !arrives(std::chrono::milliseconds(200))) {
+            while (!ends_ && !ends_by(arriving(std::chrono::milliseconds(200)), server)) {
                 const std::pair now(server.handled(), listener.ended_threads());
                 if (server.active() > 0 || now == trimmed) continue;
                 trimmed = now;
@@ -80,8 +82,11 @@ public:
             listener.stop();
             const auto until = std::chrono::steady_clock::now() + kGrace;
             while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)
-                if (arrives(std::chrono::milliseconds(50))) break;
+                if (const int signal = arriving(std::chrono::milliseconds(50));
+                    signal > 0 && signal != SIGHUP)
+                    break;
             server.stop();
+            if (server.loads_a_model() && server.active() == 0) std::_Exit(0);  // for nobody
         });
     }
 
@@ -93,9 +98,14 @@ public:
     }
 
 private:
-    bool arrives(std::chrono::milliseconds patience) const {
+    /// The signal's number, or less than 1.
+    int arriving(std::chrono::milliseconds patience) const {
         const timespec time{.tv_sec = 0, .tv_nsec = patience.count() * 1'000'000};
-        return sigtimedwait(&set_, nullptr, &time) > 0;
+        return sigtimedwait(&set_, nullptr, &time);
+    }
+    static bool ends_by(int signal, Server& server) {
+        if (signal == SIGHUP) server.reload();
+        return signal > 0 && signal != SIGHUP;
     }
 
     sigset_t set_{}, before_{};
@@ -131,11 +141,17 @@ void list_devices(const ServeOptions& options) {
         if (name.starts_with("rpc://")) std::printf("  %s: another machine's\n", name.c_str());
 }
 
+std::string first_of(std::initializer_list<std::string> texts) {
+    for (const std::string& text : texts)
+        if (!text.empty()) return text;
+    return {};
+}
+
 /// What of its models the program shows.
 std::string name_of(const ServeOptions& options) {
     if (!options.aliases.empty()) return options.aliases.front();
-    const std::string& path =
-        options.embedding_model.empty() ? options.ranking_model : options.embedding_model;
+    const std::string path =
+        first_of({options.embedding_model, options.ranking_model, options.models_preset, options.models_dir});
     return std::filesystem::path(path).filename().string();
 }
 
@@ -144,7 +160,9 @@ std::pair<const char*, const char*> example_of(const ServeOptions& options) {
     if (!options.model.empty())
         return {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hello"}]})"};
     if (!options.embedding_model.empty()) return {"/v1/embeddings", R"({"input":"Hello"})"};
-    return {"/v1/rerank", R"({"query":"Hello","documents":["Hi","Bye"]})"};
+    if (!options.ranking_model.empty())
+        return {"/v1/rerank", R"({"query":"Hello","documents":["Hi","Bye"]})"};
+    return {"/v1/models", nullptr};
 }
 
 void announce(const Listener& listener, const ServeOptions& options, const ServerLog& log) {
@@ -159,9 +177,11 @@ void announce(const Listener& listener, const ServeOptions& options, const Serve
     log.keep(ServerLog::Level::info, "headrace: " + said);
     const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
     const auto [path, body] = example_of(options);
-    if (addresses.front().starts_with("http"))
+    if (addresses.front().starts_with("http") && body)
         std::printf("  try: curl %s%s -H 'Content-Type: application/json'%s -d '%s'\n",
                     addresses.front().c_str(), path, key.c_str(), body);
+    else if (addresses.front().starts_with("http"))
+        std::printf("  its models: curl %s%s\n", addresses.front().c_str(), path);
     if (options.offers_page && !options.model.empty() && addresses.front().starts_with("http"))
         std::printf("  or open %s/ in a browser\n", addresses.front().c_str());
     std::fflush(stdout);

@@ -32,6 +32,8 @@ const Route kRoutes[] = {
     {"GET", "/v1/models", list_models, false, true},
     {"GET", "/models", list_models, false, true},
     {"GET", "/v1/models/*", show_model},
+    {"POST", "/models/load", load_model},
+    {"POST", "/models/unload", unload_model},
     {"POST", "/v1/chat/completions", openai_chat},
     {"POST", "/chat/completions", openai_chat},
     {"POST", "/v1/chat/completions/input_tokens", openai_chat_tokens},

@@ -44,7 +44,8 @@ bool is_json(std::string_view type) {
 
 }  // namespace
 
-Server::Server(ServeOptions options) : service_(std::move(options)), access_(service_.options().keys) {}
+Server::Server(ServeOptions options)
+    : service_(std::move(options)), access_(std::make_shared<const Access>(service_.options().keys)) {}
 
 Status Server::load() {
     const Status loaded = service_.load();
@@ -52,10 +53,20 @@ Status Server::load() {
     return loaded;
 }
 
+void Server::reload() {
+    if (state_ != State::ready) return;
+    const Result<ServeOptions> read = service_.reload();
+    if (!read.ok())
+        return log().say(ServerLog::Level::error,
+                         "the configuration stays as it was: " + read.error().message);
+    access_.store(std::make_shared<const Access>(read.value().keys));
+    log().say(ServerLog::Level::info,
+              fmt::format("the configuration was read again: {} models", service_.listed().size()));
+}
+
 void Server::stop() {
     state_ = State::stopping;
-    for (const auto& model : service_.models()) model->engine().cancel_all();
-    for (const auto& model : service_.encoders()) model->encoder().cancel_all();
+    service_.stop();
 }
 
 HttpResponse Server::handle(HttpRequest http) {
@@ -109,7 +120,7 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     if (found) route = found->path;
     if (found && found->path == "/health") return health();
     const Route* of_any_method = found ? found : find_path(http.path);
-    if (!of_any_method || !of_any_method->is_public) http.client = access_.client_of(http);
+    if (!of_any_method || !of_any_method->is_public) http.client = access_.load()->client_of(http);
     if (!found) {
         if (of_any_method) {
             ApiError error(405, "invalid_request_error",

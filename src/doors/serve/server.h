@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -20,6 +21,9 @@ public:
     /// Loads the models; once. Errors: of the load.
     Status load();
     HttpResponse handle(HttpRequest http);
+    /// Models and keys as the arguments and their files say now. What is wrong in them is said, and changes
+    /// nothing.
+    void reload();
     /// Requests that run end with an error, later ones are refused.
     void stop();
     /// Requests that are answered now.
@@ -27,6 +31,8 @@ public:
     /// Requests so far.
     std::size_t handled() const { return handled_; }
     bool is_loading() const { return state_ == State::loading; }
+    /// A model that somebody asked for.
+    bool loads_a_model() const { return service_.is_loading(); }
     const ServerLog& log() const { return service_.log(); }
 
 private:
@@ -41,7 +47,7 @@ private:
     void note(const HttpRequest& http, int status, std::chrono::duration<double> took) const;
 
     Service service_;  // its models are there when state_ is ready
-    const Access access_;
+    std::atomic<std::shared_ptr<const Access>> access_;
     std::atomic<State> state_ = State::loading;
     std::atomic<std::size_t> active_ = 0, handled_ = 0;
 };

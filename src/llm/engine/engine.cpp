@@ -68,6 +68,7 @@ Status Engine::make_context() {
             ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); });
         if (made.ok()) {
             context_ = std::move(made).value();
+            context_bytes_ = llm::context_bytes(*model_, params);
             return success();
         }
         if (!is_flexible || made.error().code != Code::out_of_memory || params.n_ctx <= kLeast)

@@ -45,6 +45,8 @@ public:
     int context_size() const { return context_size_; }
     /// Tokens of all requests together.
     int context_tokens() const { return static_cast<int>(llama_n_ctx(context_->get())); }
+    /// Of its keys and values; 0 where that is not known.
+    std::uint64_t context_bytes() const { return context_bytes_; }
     EngineStatistics statistics() const;
     /// Forgets the prompts that are only remembered.
     void clear_cache();
@@ -80,6 +82,7 @@ private:
     const std::shared_ptr<const Model> model_;
     const EngineSettings settings_;
     int context_size_ = 0;
+    std::uint64_t context_bytes_ = 0;
     EngineStatistics counters_;  // the loop's own, as what follows but for Admission's entrance
     std::unique_ptr<ComputeContext> context_;
     std::unique_ptr<Sequences> sequences_;

@@ -228,6 +228,12 @@ bool has_gpu() {
     return false;
 }
 
+ContextNeeds Model::context_needs(const std::string& path, const ModelFile& file,
+                                  const ContextMemory& context) {
+    const std::lock_guard lock(loading());
+    return measure_context(path, file, context);
+}
+
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
                                                  const ContextMemory& context) {
     start_llama();
@@ -242,10 +248,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     files.insert(files.end(), file.parts.begin(), file.parts.end());
     HR_ASSIGN(model->weights_sample_, sample_weights(files));
     ContextNeeds needs;
-    if (names_remote_hosts(settings)) {
-        const std::lock_guard lock(loading());
-        needs = measure_context(path, file, context);
-    }
+    if (names_remote_hosts(settings)) needs = context_needs(path, file, context);
     HR_ASSIGN(Placement placement, place_model(file, settings, needs));
     HR_TRY(enough_memory(placement.local_bytes));
     model->hosts_ = placement.hosts;

@@ -15,6 +15,8 @@ struct common_chat_templates;
 namespace headrace::llm {
 
 using Tokens = std::vector<llama_token>;
+struct ContextNeeds;
+struct ModelFile;
 struct Placement;
 
 /// A loaded GGUF: weights, vocabulary, chat template, adapters. Immutable, and shared by all that use it.
@@ -25,6 +27,9 @@ public:
     /// context: what layers on remote hosts need memory for, too.
     static Result<std::shared_ptr<const Model>> load(const std::string& path, const ModelSettings& settings,
                                                      const ContextMemory& context = {});
+    /// What measure_context says, while no other model is loaded.
+    static ContextNeeds context_needs(const std::string& path, const ModelFile& file,
+                                      const ContextMemory& context);
     ~Model();
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/machine_memory.h"
 #include "llm/checks/model_file.h"
 #include "llm/log/log_settings.h"
+#include "llm/model/context_needs.h"
 #include "llm/parameters/parameters.h"
 #include "llm/service/model_info.h"
 #include "llm/service/model_names.h"
@@ -108,6 +110,40 @@ void check_model_file(const std::string& path) {
         llm::start_llama();
         return llm::inspect_model_file(path);
     });
+}
+
+namespace {
+
+ModelKind kind_of(const llm::ModelFile& file, const llm::ContextMemory& context) {
+    if (!context.embeddings && !file.embeddings) return ModelKind::text;
+    const ParameterValue* given = file.metadata.find(file.architecture + ".pooling_type");
+    const auto* pooling = given ? std::get_if<std::int64_t>(given) : nullptr;
+    const auto is = [&](const char* name, std::int64_t number) {
+        return context.pooling.empty() ? pooling && *pooling == number : context.pooling == name;
+    };
+    if (is("rank", LLAMA_POOLING_TYPE_RANK)) return ModelKind::scores;
+    return is("none", LLAMA_POOLING_TYPE_NONE) ? ModelKind::token_vectors : ModelKind::vectors;
+}
+
+Result<ModelOutline> outline(const std::string& name, const ModelOptions& options, bool measures_context) {
+    HR_ASSIGN(const Load load, Load::of(options));
+    HR_ASSIGN(const std::string path, llm::model_path(name, load.settings));
+    HR_ASSIGN(const llm::ModelFile file, llm::inspect_model_file(path, load.settings.model.kv_overrides));
+    const llm::ContextMemory& context = load.settings.context;
+    ModelOutline made{.kind = kind_of(file, context), .architecture = file.architecture};
+    made.weight_bytes = static_cast<std::int64_t>(file.bytes);
+    if (!measures_context) return made;
+    std::uint64_t cache = llm::Model::context_needs(path, file, context).cache;
+    // Such a context is made smaller than the model's training where memory is short.
+    if (context.n_ctx == llm::kTrainedContext) cache = std::min(cache, available_memory() / 2);
+    made.context_bytes = static_cast<std::int64_t>(cache);
+    return made;
+}
+
+}  // namespace
+
+ModelOutline outline_model(const std::string& path, const ModelOptions& options, bool measures_context) {
+    return throwing([&] { return outline(path, options, measures_context); });
 }
 
 LanguageModel::LanguageModel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -285,5 +285,24 @@ TEST(SharedEngines, AreNotSharedWhenAnotherDraftModelLiesUnderTheName) {
     EXPECT_EQ(other.statistics().process_engines, engines + 1);
 }
 
+TEST(ModelOutlines, SayWhatALoadWillTake) {
+    const ModelOptions options{.parameters = {{"n_ctx", 512}}};
+    const ModelOutline outline = outline_model(kTinyModel, options);
+    const ModelInfo info = load().info();
+    EXPECT_EQ(outline.kind, ModelKind::text);
+    EXPECT_EQ(outline.architecture, "llama");
+    EXPECT_EQ(outline.weight_bytes, info.bytes);
+    EXPECT_GT(info.context_bytes, 0);
+    EXPECT_EQ(outline.context_bytes, info.context_bytes);
+    EXPECT_EQ(outline_model(kTinyModel, options, false).context_bytes, 0);
+    const auto kind = [](const Parameters& parameters) {
+        return outline_model(kTinyModel, {.parameters = parameters}, false).kind;
+    };
+    EXPECT_EQ(kind({{"embeddings", true}, {"pooling", "mean"}}), ModelKind::vectors);
+    EXPECT_EQ(kind({{"embeddings", true}, {"pooling", "none"}}), ModelKind::token_vectors);
+    EXPECT_EQ(kind({{"embeddings", true}, {"pooling", "rank"}}), ModelKind::scores);
+    EXPECT_THAT(error_of([] { outline_model("none.gguf"); }, Code::not_found), HasSubstr("none.gguf"));
+}
+
 }  // namespace
 }  // namespace headrace

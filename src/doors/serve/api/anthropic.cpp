@@ -175,20 +175,20 @@ Json anthropic_error(const ApiError& error) {
 
 HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     service.check_request(body);
     Task task;
     task.requests.push_back(anthropic_request(body, model->info(), true));
     task.options.streams = Fields(body).flag("stream").value_or(false);
     Parameters& parameters = task.requests.front().parameters;
-    service.add_api_defaults(parameters);
+    add_api_defaults(*model, parameters);
     if (task.options.streams) parameters.set("return_progress", true);
     return answer(model, http, std::move(task), std::make_unique<MessageWriter>(model));
 }
 
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     const Request request = anthropic_request(body, model->info(), false);
     return {.body = text_of({{"input_tokens", model->render(request).tokens.size()}})};
 }

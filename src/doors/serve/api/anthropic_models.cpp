@@ -9,8 +9,13 @@
 namespace headrace::serve {
 namespace {
 
-/// Of either lane.
-Json anthropic_entry(const std::string& id, std::time_t created) {
+Json anthropic_entry(const ListedModel& listed) {
+    const auto& [language, graph] = listed.model;
+    const std::time_t created = language ? language->loaded_at
+                                : graph
+                                    ? graph->loaded_at
+                                    : std::chrono::system_clock::to_time_t(change_of(listed.spec->path()));
+    const std::string& id = listed.spec->id();
     return {{"type", "model"},
             {"id", id},
             {"display_name", id},
@@ -19,9 +24,7 @@ Json anthropic_entry(const std::string& id, std::time_t created) {
 
 Json all_entries(const Service& service) {
     Json all = Json::array();
-    for (const auto& model : service.models()) all.push_back(anthropic_entry(model->id(), model->loaded_at));
-    for (const auto& model : service.encoders())
-        all.push_back(anthropic_entry(model->id(), model->loaded_at));
+    for (const ListedModel& listed : service.listed()) all.push_back(anthropic_entry(listed));
     return all;
 }
 
@@ -74,10 +77,8 @@ HttpResponse anthropic_models(Service& service, const HttpRequest& http) {
 
 HttpResponse anthropic_model(Service& service, const HttpRequest& http) {
     const std::string name = http.path.substr(std::string_view("/v1/models/").size());
-    for (const auto& model : service.models())
-        if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
-    for (const auto& model : service.encoders())
-        if (model->answers_to(name)) return {.body = text_of(anthropic_entry(model->id(), model->loaded_at))};
+    for (const ListedModel& listed : service.listed())
+        if (listed.spec->answers_to(name)) return {.body = text_of(anthropic_entry(listed))};
     throw not_found(fmt::format("there is no model '{:.100}'", name));
 }
 

@@ -224,7 +224,7 @@ std::vector<std::int32_t> extra_tokens(ServedModel& model, const Fields& fields)
 
 HttpResponse completion(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     return complete(service, http, body, model,
                     prompts_of(*model, Fields(body).required("prompt"), "prompt"));
 }
@@ -232,7 +232,7 @@ HttpResponse completion(Service& service, const HttpRequest& http) {
 HttpResponse infill(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const Fields fields(body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     const ModelInfo& info = model->info();
     if (!can_fill_middle(info))
         throw not_offered(
@@ -255,7 +255,7 @@ HttpResponse infill(Service& service, const HttpRequest& http) {
     const std::size_t left = static_cast<std::size_t>(info.request_tokens) / 4;
     if (extra.size() > left) extra.erase(extra.begin(), extra.end() - static_cast<std::ptrdiff_t>(left));
     const Gap gap{std::move(extra), std::move(prefix), std::move(suffix), std::move(middle)};
-    return complete(service, http, body, model, {gap_tokens(*model, gap, service.options().suffix_first)});
+    return complete(service, http, body, model, {gap_tokens(*model, gap, model->given().suffix_first)});
 }
 
 }  // namespace headrace::serve

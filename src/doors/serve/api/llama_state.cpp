@@ -28,14 +28,31 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
     return all;
 }
 
-HttpResponse props(Service& service, const HttpRequest&) {
-    const auto model = service.first_model();
+namespace {
+
+/// Of a model that is not in memory.
+Json sleeping_props(const ModelSpec& spec) {
+    return {{"total_slots", spec.options().parallel},
+            {"model_alias", spec.id()},
+            {"model_path", std::filesystem::path(spec.path()).filename().string()},
+            {"build_info", fingerprint()},
+            {"is_sleeping", true}};
+}
+
+bool speculates(const ServedModel& model) { return model.given().parameters.find("speculative") != nullptr; }
+
+}  // namespace
+
+HttpResponse props(Service& service, const HttpRequest& http) {
+    const auto spec = service.queried_spec(http);
+    const auto model = service.loaded_model(*spec, http);
+    if (!model) return {.body = text_of(sleeping_props(*spec))};
     const ModelInfo& info = model->info();
     const Json settings = {
         {"id", 0},
         {"id_task", -1},
         {"n_ctx", info.request_tokens},
-        {"speculative", service.options().parameters.find("speculative") != nullptr},
+        {"speculative", speculates(*model)},
         {"is_processing", false},
         {"params", settings_json(*model, {}, true)},
         {"prompt", ""},
@@ -77,7 +94,7 @@ Json next_token_of(const PlaceState& state, const Json& parameters) {
 HttpResponse slots(Service& service, const HttpRequest& http) {
     if (!service.options().offers_slots)
         throw not_offered("This server does not support slots endpoint. Start it with `--slots`");
-    const auto model = service.first_model();
+    const auto model = service.queried_model(http, false);
     Json all = Json::array();
     bool has_free = false;
     const std::vector<PlaceState> states = model->places().states();
@@ -87,7 +104,7 @@ HttpResponse slots(Service& service, const HttpRequest& http) {
         Json slot = {{"id", i},
                      {"id_task", state.task},
                      {"n_ctx", model->info().request_tokens},
-                     {"speculative", service.options().parameters.find("speculative") != nullptr},
+                     {"speculative", speculates(*model)},
                      {"is_processing", state.is_processing}};
         if (state.is_processing) {
             slot["params"] = settings_json(*model, state.parameters, state.streams);
@@ -129,7 +146,7 @@ std::string saved_path(const Service& service, const Fields& body, std::string& 
 }  // namespace
 
 HttpResponse change_slot(Service& service, const HttpRequest& http) {
-    const auto model = service.first_model();
+    const auto model = service.queried_model(http, true);
     const int slot = slot_of(http, model->places().count());
     const auto action = http.query.find("action");
     const std::string what = action == http.query.end() ? "" : action->second;
@@ -169,8 +186,8 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
     return {.body = text_of(answer)};
 }
 
-HttpResponse adapters(Service& service, const HttpRequest&) {
-    const auto model = service.first_model();
+HttpResponse adapters(Service& service, const HttpRequest& http) {
+    const auto model = service.queried_model(http, false);
     const std::vector<float> scales = model->adapter_scales();
     Json all = Json::array();
     for (std::size_t i = 0; i < scales.size(); ++i)
@@ -181,7 +198,7 @@ HttpResponse adapters(Service& service, const HttpRequest&) {
 }
 
 HttpResponse change_adapters(Service& service, const HttpRequest& http) {
-    const auto model = service.first_model();
+    const auto model = service.queried_model(http, true);
     const Json given = parse_any_body(http.body);
     if (!given.is_array()) throw wrong_field("", "the body must be a list of {\"id\", \"scale\"}");
     std::vector<float> scales(model->info().adapters.size(), 0.0f);

@@ -10,21 +10,10 @@
 #include <iterator>
 
 namespace headrace::serve {
-namespace {
-
-std::shared_ptr<ServedModel> any_model(Service& service, const Json& body) {
-    const Json* name = Fields(body).any("model");
-    for (const auto& model : service.models())
-        if (name && name->is_string() && model->answers_to(name->get_ref<const std::string&>())) return model;
-    return service.first_model();
-}
-
-}  // namespace
-
 HttpResponse tokenize(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const Fields fields(body);
-    const auto model = any_model(service, body);
+    const auto model = service.language_model(http, body);
     std::vector<std::int32_t> tokens;
     if (const Json* content = fields.any("content")) {
         const bool special = fields.flag("add_special").value_or(false);
@@ -50,7 +39,7 @@ HttpResponse tokenize(Service& service, const HttpRequest& http) {
 
 HttpResponse detokenize(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = any_model(service, body);
+    const auto model = service.language_model(http, body);
     std::string text;
     if (const Json* tokens = Fields(body).list("tokens"); tokens && !tokens->empty())
         text = model->engine().detokenize(prompts_of(*model, *tokens, "tokens", false).front());
@@ -59,7 +48,7 @@ HttpResponse detokenize(Service& service, const HttpRequest& http) {
 
 HttpResponse apply_template(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     const ChatBody chat = service.read_chat(body, *model);
     return {.body = text_of({{"prompt", model->render(chat.request).text}})};
 }
@@ -83,7 +72,7 @@ HttpResponse rerank(Service& service, const HttpRequest& http) {
     constexpr std::size_t kMost = 4096;
     const Json body = parse_body(http.body);
     const Fields fields(body);
-    service.check_ranks(body);
+    static_cast<void>(service.spec_for(body, Role::scores));
     const std::string query = fields.required_text("query");
     const Json* given = fields.list("documents");
     const std::string_view key = given ? "documents" : "texts";

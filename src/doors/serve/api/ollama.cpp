@@ -96,7 +96,7 @@ int read_logprobs(const Fields& body, Parameters& parameters) {
     return static_cast<int>(top);
 }
 
-/// Whether `keep_alive` asks for the model to be unloaded after the answer: 0, or "0s". Models stay, here.
+/// Whether `keep_alive` asks for the model to be unloaded after the answer: 0, or "0s".
 bool asks_to_unload(const Fields& body) {
     const Json* given = body.any("keep_alive");
     if (!given) return false;
@@ -150,14 +150,13 @@ bool read_thinking(const Fields& body, Parameters& parameters) {
 }
 
 /// What both kinds of request may say.
-Request ollama_request(const Service& service, const Json& given, const ServedModel& model,
-                       OllamaWriter::Shown& shown) {
+Request ollama_request(const Json& given, const ServedModel& model, OllamaWriter::Shown& shown) {
     const Fields body(given);
     Request request{.parameters = engine_parameters(given, kOllamaFields)};
     request.parameters.set("drop_oldest",
                            body.flag("truncate").value_or(true));  // as Ollama's own default is
     read_options(body, model.info(), request.parameters, shown.warnings);
-    add_defaults(service.options().parameters, request.parameters);
+    add_defaults(model.given().parameters, request.parameters);
     read_format(body, request.parameters);
     shown.thoughts = read_thinking(body, request.parameters);
     shown.logprobs = read_logprobs(body, request.parameters);
@@ -166,8 +165,11 @@ Request ollama_request(const Service& service, const Json& given, const ServedMo
 }
 
 /// A request without anything to answer asks for the model to be loaded, or unloaded.
-HttpResponse answer_to_nothing(const Fields& body, const OllamaWriter& writer) {
-    return {.body = text_of(writer.answer_to_nothing(asks_to_unload(body) ? "unload" : "load"))};
+HttpResponse answer_to_nothing(Service& service, const Fields& body, const OllamaWriter& writer) {
+    const bool unloads = asks_to_unload(body);
+    const auto spec = named_spec(service, body.required_text("model"));
+    if (unloads && spec->is_listed()) service.unload(*spec);
+    return {.body = text_of(writer.answer_to_nothing(unloads ? "unload" : "load"))};
 }
 
 HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::shared_ptr<ServedModel> model,
@@ -187,7 +189,7 @@ std::vector<std::int32_t> tokens_in(ServedModel& model, const Json& context) {
 }
 
 /// What is the model's of a text: it, between the prompt and a suffix, or after what was read before.
-void read_prompt(const Service& service, const Fields& body, ServedModel& model, Request& request) {
+void read_prompt(const Fields& body, ServedModel& model, Request& request) {
     const std::string prompt = body.text("prompt").value_or(""), suffix = body.text("suffix").value_or("");
     const std::string system = body.text("system").value_or("");
     const Json* context = body.list("context");
@@ -201,7 +203,7 @@ void read_prompt(const Service& service, const Fields& body, ServedModel& model,
         };
         request.tokens =
             gap_tokens(model, {.before = {}, .prefix = tokens(prompt), .suffix = tokens(suffix), .begun = {}},
-                       service.options().suffix_first);
+                       model.given().suffix_first);
     } else if (body.flag("raw").value_or(false) || model.info().chat_template.empty()) {
         request.prompt = system + prompt;
     } else {
@@ -231,12 +233,12 @@ void read_prompt(const Service& service, const Fields& body, ServedModel& model,
 HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const auto model = named(service, body, ModelKind::text);
+    const auto model = named_language(service, http, given);
     OllamaWriter::Shown shown{.is_chat = true};
     const Json* messages = body.list("messages");
     if (!messages || messages->empty())
-        return answer_to_nothing(body, OllamaWriter(model, body.required_text("model"), shown));
-    Request request = ollama_request(service, given, *model, shown);
+        return answer_to_nothing(service, body, OllamaWriter(model, body.required_text("model"), shown));
+    Request request = ollama_request(given, *model, shown);
     request.messages = ollama_messages(body);
     read_tools(body, request.parameters);
     check_can_call(request.parameters, model->info());
@@ -249,7 +251,7 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const auto model = named(service, body, ModelKind::text);
+    const auto model = named_language(service, http, given);
     OllamaWriter::Shown shown;
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
     if (const Json* images = body.list("images"); images && !images->empty())
@@ -260,10 +262,10 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
         throw ApiError(400, "invalid_request_error", "raw mode does not support template, system, or context",
                        "raw");
     if (body.text("prompt").value_or("").empty())
-        return answer_to_nothing(body, OllamaWriter(model, body.required_text("model"), shown));
-    Request request = ollama_request(service, given, *model, shown);
+        return answer_to_nothing(service, body, OllamaWriter(model, body.required_text("model"), shown));
+    Request request = ollama_request(given, *model, shown);
     shown.context = !is_raw;
-    read_prompt(service, body, *model, request);
+    read_prompt(body, *model, request);
     return ollama_answer(body, http, model, std::move(request), std::move(shown));
 }
 

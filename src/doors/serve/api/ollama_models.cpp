@@ -24,39 +24,44 @@ std::string timestamp(std::chrono::system_clock::time_point time) {
                        utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, us % 1'000'000);
 }
 
+std::shared_ptr<const ModelSpec> named_spec(const Service& service, std::string_view name,
+                                            bool graphs_first) {
+    if (name.empty()) throw wrong_field("model", "is missing");
+    std::shared_ptr<const ModelSpec> other;
+    for (const ListedModel& listed : service.listed()) {
+        if (!is_named(*listed.spec, name)) continue;
+        if (listed.spec->is_graph() == graphs_first) return listed.spec;
+        if (!other) other = listed.spec;
+    }
+    if (!other) throw not_found(fmt::format("model '{:.100}' not found", name));
+    return other;
+}
+
 namespace {
 
-ApiError of_another_kind(std::string_view name, ModelKind kind) {
-    return wrong_field("model", fmt::format("'{:.100}' is not of that kind: it {}", name,
-                                            kind == ModelKind::text     ? "answers texts"
-                                            : kind == ModelKind::scores ? "ranks documents"
-                                                                        : "turns texts into vectors"));
+ApiError of_another_kind(std::string_view name, Role role) {
+    return wrong_field("model", fmt::format("'{:.100}' is not of that kind: it {}", name, work_of(role)));
 }
+
+std::string name_in(const Json& body) { return Fields(body).text("model").value_or(""); }
 
 }  // namespace
 
-std::shared_ptr<ServedModel> named(Service& service, const Fields& body, ModelKind kind) {
-    const std::string name = body.text("model").value_or("");
-    if (name.empty()) throw wrong_field("model", "is missing");
-    for (const auto& model : service.models())
-        if (is_named(*model, name)) {
-            if (model->kind() != kind) throw of_another_kind(name, model->kind());
-            return model;
-        }
-    throw not_found(fmt::format("model '{:.100}' not found", name));
+std::shared_ptr<ServedModel> named_language(Service& service, const HttpRequest& http, const Json& body) {
+    const auto spec = named_spec(service, name_in(body));
+    if (spec->role() != Role::text) throw of_another_kind(name_in(body), spec->role());
+    return service.acquire(http, body, *spec).language;
 }
 
 namespace {
 
 /// The same of one that gives vectors.
-VectorModel named_vectors(Service& service, const HttpRequest& http, const Json& given) {
-    const std::string name = Fields(given).text("model").value_or("");
-    for (const auto& encoder : service.encoders()) {
-        if (!is_named(*encoder, name)) continue;
-        if (encoder->info().ranks) throw of_another_kind(name, ModelKind::scores);
-        return vector_model(encoder, http, given);
-    }
-    return vector_model(named(service, Fields(given), ModelKind::vectors), http, given);
+VectorModel named_vectors(Service& service, const HttpRequest& http, const Json& body) {
+    const auto spec = named_spec(service, name_in(body), true);
+    if (spec->role() != Role::vectors) throw of_another_kind(name_in(body), spec->role());
+    VectorModel model = vector_model(service.acquire(http, body, *spec), http, body);
+    if (model.is_by_token) throw of_another_kind(name_in(body), Role::vectors);
+    return model;
 }
 
 /// As Ollama writes it: 8B, 1.5B, 494.03M.
@@ -174,9 +179,42 @@ Json shown(const EncoderModel& model) {
             {"modified_at", timestamp(model.modified_at)}};
 }
 
-/// Of /api/ps. Models stay for as long as the server runs.
-Json running(Json entry, std::int64_t device_bytes, std::int64_t context) {
-    entry["expires_at"] = "9999-12-31T23:59:59Z";
+/// Of a model that is not in memory: what its file's header says.
+Json model_entry(const ModelSpec& spec) {
+    Json entry = {{"name", spec.id()},
+                  {"model", spec.id()},
+                  {"modified_at", timestamp(change_of(spec.path()))},
+                  {"size", 0},
+                  {"digest", digest_of(spec.id() + spec.file_version())},
+                  {"details",
+                   {{"parent_model", ""},
+                    {"format", spec.is_graph() ? "hrg" : "gguf"},
+                    {"family", ""},
+                    {"families", Json::array()},
+                    {"parameter_size", ""},
+                    {"quantization_level", ""}}}};
+    if (spec.is_graph()) return entry;
+    try {
+        const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()}, false);
+        entry["size"] = outline.weight_bytes;
+        entry["details"]["family"] = outline.architecture;
+        entry["details"]["families"] = Json::array({outline.architecture});
+    } catch (const Exception&) {
+        return entry;  // its load will say what is wrong with the file
+    }
+    return entry;
+}
+
+Json tag_of(const ListedModel& listed) {
+    if (listed.model.language) return model_entry(*listed.model.language);
+    return listed.model.graph ? model_entry(*listed.model.graph) : model_entry(*listed.spec);
+}
+
+/// Of /api/ps. Models that are not given back have no end.
+Json running(Json entry, const ModelSpec& spec, std::int64_t device_bytes, std::int64_t context) {
+    const std::chrono::seconds limit = spec.options().idle_limit;
+    entry["expires_at"] =
+        limit.count() == 0 ? "9999-12-31T23:59:59Z" : timestamp(std::chrono::system_clock::now() + limit);
     entry["size_vram"] = device_bytes;
     entry["context_length"] = context;
     return entry;
@@ -229,29 +267,27 @@ HttpResponse ollama_old_embeddings(Service& service, const HttpRequest& http) {
 
 HttpResponse ollama_tags(Service& service, const HttpRequest&) {
     Json all = Json::array();
-    for (const auto& model : service.models()) all.push_back(model_entry(*model));
-    for (const auto& model : service.encoders()) all.push_back(model_entry(*model));
+    for (const ListedModel& listed : service.listed()) all.push_back(tag_of(listed));
     return {.body = text_of({{"models", std::move(all)}})};
 }
 
 HttpResponse ollama_show(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const std::string name = body.text("model").value_or(body.text("name").value_or(""));
-    if (name.empty()) throw wrong_field("model", "is missing");
-    for (const auto& model : service.models())
-        if (is_named(*model, name)) return {.body = text_of(shown(*model))};
-    for (const auto& encoder : service.encoders())
-        if (is_named(*encoder, name)) return {.body = text_of(shown(*encoder))};
-    throw not_found(fmt::format("model '{:.100}' not found", name));
+    const auto spec = named_spec(service, body.text("model").value_or(body.text("name").value_or("")));
+    const AnyModel model = service.acquire(http, given, *spec);
+    return {.body = text_of(model.language ? shown(*model.language) : shown(*model.graph))};
 }
 
 HttpResponse ollama_running(Service& service, const HttpRequest&) {
     Json all = Json::array();
-    for (const auto& model : service.encoders())
-        all.push_back(running(model_entry(*model), 0, model->info().most_tokens));
-    for (const auto& model : service.models())
-        all.push_back(running(model_entry(*model), model->info().device_bytes, model->info().request_tokens));
+    for (const auto& [spec, state, failure, model] : service.listed())
+        if (model.graph)
+            all.push_back(running(model_entry(*model.graph), *spec, 0, model.graph->info().most_tokens));
+    for (const auto& [spec, state, failure, model] : service.listed())
+        if (model.language)
+            all.push_back(running(model_entry(*model.language), *spec, model.language->info().device_bytes,
+                                  model.language->info().request_tokens));
     return {.body = text_of({{"models", std::move(all)}})};
 }
 

@@ -21,7 +21,11 @@ bool is_named(const Model& model, std::string_view name) {
     return name.ends_with(kTag) && model.answers_to(name.substr(0, name.size() - kTag.size()));
 }
 
-/// Ollama says so where a model is not there, and does not take another one.
-std::shared_ptr<ServedModel> named(Service& service, const Fields& body, ModelKind kind);
+/// The language model that a body names, which writes texts. Ollama says so where it is not there, and does
+/// not take another one.
+std::shared_ptr<ServedModel> named_language(Service& service, const HttpRequest& http, const Json& body);
+/// A name is a language model's before it is a graph's. Throws ApiError 404.
+std::shared_ptr<const ModelSpec> named_spec(const Service& service, std::string_view name,
+                                            bool graphs_first = false);
 
 }  // namespace headrace::serve

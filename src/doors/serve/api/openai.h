@@ -11,6 +11,9 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http);
 HttpResponse openai_embeddings(Service& service, const HttpRequest& http);
 HttpResponse openai_models(Service& service, const HttpRequest& http);
 HttpResponse openai_model(Service& service, const HttpRequest& http);
+/// llama-server's way to say which models are to be in memory.
+HttpResponse load_model(Service& service, const HttpRequest& http);
+HttpResponse unload_model(Service& service, const HttpRequest& http);
 HttpResponse openai_responses(Service& service, const HttpRequest& http);
 HttpResponse openai_response_tokens(Service& service, const HttpRequest& http);
 

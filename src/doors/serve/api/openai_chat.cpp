@@ -145,7 +145,7 @@ private:
 
 HttpResponse openai_chat(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     ChatBody chat = service.read_chat(body, *model);
     std::string prompt;
     if (chat.options.shows_prompt || service.options().verbose) {
@@ -159,7 +159,7 @@ HttpResponse openai_chat(Service& service, const HttpRequest& http) {
 
 HttpResponse openai_chat_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     const ChatBody chat = service.read_chat(body, *model);
     return {.body = text_of({{"object", "response.input_tokens"},
                              {"input_tokens", model->render(chat.request).tokens.size()}})};

@@ -146,7 +146,7 @@ private:
 HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const Fields fields(body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     service.check_request(body);
     if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
         throw wrong_field("suffix", "is not taken here; /infill fills in the middle");
@@ -166,7 +166,7 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     }
     if (candidates.made > candidates.shown && !request.parameters.find("n_probs"))
         request.parameters.set("n_probs", 1);
-    service.add_api_defaults(request.parameters);
+    add_api_defaults(*model, request.parameters);
     request.parameters.set("chat", false);  // no message, whatever it looks like
     const bool echoes = fields.flag("echo").value_or(false);
     if (echoes && task.options.shows_probabilities)

@@ -2,6 +2,7 @@
 
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/shapes.h"
+#include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -36,22 +37,78 @@ Json entry_of(const EncoderModel& model) {
                   {"size", info.bytes}});
 }
 
+/// Of one that is not in memory.
+Json entry_of(const ModelSpec& spec) {
+    return {{"id", spec.id()},
+            {"aliases", spec.names()},
+            {"tags", spec.tags()},
+            {"object", "model"},
+            {"created", std::chrono::system_clock::to_time_t(change_of(spec.path()))},
+            {"owned_by", "headrace"},
+            {"meta", nullptr}};
+}
+
+std::string_view name_of(ModelPool::State state) {
+    switch (state) {
+        case ModelPool::State::loaded: return "loaded";
+        case ModelPool::State::waiting:
+        case ModelPool::State::loading: return "loading";
+        case ModelPool::State::leaving: return "unloading";
+        case ModelPool::State::unloaded: break;
+    }
+    return "unloaded";
+}
+
+Json listed_entry(const ListedModel& listed) {
+    Json entry = listed.model.language ? entry_of(*listed.model.language)
+                 : listed.model.graph  ? entry_of(*listed.model.graph)
+                                       : entry_of(*listed.spec);
+    entry["status"] = {{"value", name_of(listed.state)}};
+    if (listed.failure.empty()) return entry;
+    entry["status"]["failed"] = true;
+    entry["status"]["message"] = listed.failure;
+    return entry;
+}
+
 }  // namespace
 
 HttpResponse openai_models(Service& service, const HttpRequest&) {
     Json all = Json::array();
-    for (const auto& model : service.models()) all.push_back(entry_of(*model));
-    for (const auto& model : service.encoders()) all.push_back(entry_of(*model));
+    for (const ListedModel& listed : service.listed()) all.push_back(listed_entry(listed));
     return {.body = text_of({{"object", "list"}, {"data", std::move(all)}})};
 }
 
 HttpResponse openai_model(Service& service, const HttpRequest& http) {
     const std::string name = http.path.substr(http.path.rfind('/', http.path.find("models/") + 6) + 1);
-    for (const auto& model : service.models())
-        if (model->answers_to(name)) return {.body = text_of(entry_of(*model))};
-    for (const auto& model : service.encoders())
-        if (model->answers_to(name)) return {.body = text_of(entry_of(*model))};
+    for (const ListedModel& listed : service.listed())
+        if (listed.spec->answers_to(name)) return {.body = text_of(listed_entry(listed))};
     throw not_found(fmt::format("there is no model '{:.100}'", name));
+}
+
+namespace {
+
+std::shared_ptr<const ModelSpec> spec_in(const Service& service, const Json& body) {
+    const std::string name = Fields(body).required_text("model");
+    if (auto spec = service.spec_of(name)) return spec;
+    throw not_found(fmt::format("there is no model '{:.100}'", name));
+}
+
+}  // namespace
+
+HttpResponse load_model(Service& service, const HttpRequest& http) {
+    const Json body = parse_body(http.body);
+    HttpRequest asks = http;
+    asks.query["autoload"] = "true";
+    static_cast<void>(service.acquire(asks, body, *spec_in(service, body)));
+    return {.body = text_of({{"success", true}})};
+}
+
+HttpResponse unload_model(Service& service, const HttpRequest& http) {
+    const Json body = parse_body(http.body);
+    const auto spec = spec_in(service, body);
+    if (!service.unload(*spec))
+        throw wrong_field("model", fmt::format("'{:.100}' is not loaded", spec->id()));
+    return {.body = text_of({{"success", true}})};
 }
 
 }  // namespace headrace::serve

@@ -261,7 +261,7 @@ private:
 
 HttpResponse openai_responses(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     ChatBody chat = read_response(service, body, *model);
     Task task{.requests = {chat.request}, .options = chat.options};
     return answer(model, http, std::move(task), std::make_unique<ResponseWriter>(model, chat.options, body));
@@ -269,7 +269,7 @@ HttpResponse openai_responses(Service& service, const HttpRequest& http) {
 
 HttpResponse openai_response_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
-    const auto model = service.model_for(body, ModelKind::text);
+    const auto model = service.model_for(http, body);
     const ChatBody chat = read_response(service, body, *model);
     return {.body = text_of({{"object", "response.input_tokens"},
                              {"input_tokens", model->render(chat.request).tokens.size()}})};

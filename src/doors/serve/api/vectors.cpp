@@ -84,6 +84,8 @@ std::string base64_of(const std::vector<float>& vector) {
     return text;
 }
 
+namespace {
+
 VectorModel vector_model(std::shared_ptr<ServedModel> model, const HttpRequest& http, const Json& body) {
     return {.id = model->id(),
             .width = model->info().embedding_size,
@@ -99,16 +101,22 @@ VectorModel vector_model(std::shared_ptr<EncoderModel> model, const HttpRequest&
             }};
 }
 
+}  // namespace
+
+VectorModel vector_model(AnyModel model, const HttpRequest& http, const Json& body) {
+    return model.graph ? vector_model(std::move(model.graph), http, body)
+                       : vector_model(std::move(model.language), http, body);
+}
+
 VectorModel vector_model(Service& service, const HttpRequest& http, const Json& body) {
-    if (auto encoder = service.encoder_for(body, false)) return vector_model(std::move(encoder), http, body);
-    return vector_model(service.embedding_model(body), http, body);
+    return vector_model(service.any_model_for(http, body, Role::vectors), http, body);
 }
 
 Ranking rank(Service& service, const HttpRequest& http, const Json& body, const std::string& query,
              const std::vector<std::string>& documents) {
-    if (const auto encoder = service.encoder_for(body, true))
-        return encode_pairs(*encoder, http, body, query, documents);
-    const auto model = service.model_for(body, ModelKind::scores);
+    const AnyModel found = service.any_model_for(http, body, Role::scores);
+    if (found.graph) return encode_pairs(*found.graph, http, body, query, documents);
+    const auto model = found.language;
     const auto place = model->places().enter(http.client, -1);
     http.record->set_model(model->id());
     try {

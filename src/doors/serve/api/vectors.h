@@ -27,8 +27,7 @@ struct VectorModel {
 
 /// Of the model that a body names, or the first that gives vectors. The request and its body must outlive it.
 VectorModel vector_model(Service& service, const HttpRequest& http, const Json& body);
-VectorModel vector_model(std::shared_ptr<ServedModel> model, const HttpRequest& http, const Json& body);
-VectorModel vector_model(std::shared_ptr<EncoderModel> model, const HttpRequest& http, const Json& body);
+VectorModel vector_model(AnyModel model, const HttpRequest& http, const Json& body);
 
 /// How well documents answer a query, in their order.
 struct Ranking {

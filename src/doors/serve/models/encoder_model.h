@@ -9,13 +9,14 @@
 
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/places.h"
+#include "doors/serve/pool/model_pool.h"
 #include "doors/serve/request/errors.h"
 #include "headrace/text_encoder.h"
 
 namespace headrace::serve {
 
 /// A graph that gives vectors of texts, or scores of documents, beside the language models.
-class EncoderModel {
+class EncoderModel : public Resident {
 public:
     /// aliases: of which the first is its id.
     EncoderModel(TextEncoder encoder, std::vector<std::string> aliases, std::size_t places,
@@ -28,6 +29,7 @@ public:
     bool answers_to(std::string_view name) const {
         return std::ranges::find(aliases_, name) != aliases_.end();
     }
+    std::uint64_t resident_bytes() const override { return static_cast<std::uint64_t>(info().bytes); }
     Places& places() { return places_; }
     Histogram& times() { return times_; }
     const Histogram& times() const { return times_; }

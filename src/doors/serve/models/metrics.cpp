@@ -51,4 +51,22 @@ void write_sample(std::string& out, std::string_view name, std::string_view labe
         fmt::format_to(end, "{}{{{}}} {}\n", name, labels, value);
 }
 
+void write_pool_metrics(std::string& out, const ModelPool::Counts& counts) {
+    const auto write = [&](std::string_view name, std::string_view type, std::string_view help,
+                           double value) {
+        write_header(out, name, type, help);
+        write_sample(out, name, "", value);
+    };
+    write("headrace_models_loaded_total", "counter", "loads of models", static_cast<double>(counts.loads));
+    write("headrace_models_failed_total", "counter", "loads of models that failed",
+          static_cast<double>(counts.failed_loads));
+    write("headrace_models_unloaded_total", "counter", "models that were given back",
+          static_cast<double>(counts.unloads));
+    write("headrace_models_load_seconds_total", "counter", "that loads took", counts.load_seconds);
+    write("headrace_models_bytes", "gauge", "that models in memory take, about",
+          static_cast<double>(counts.bytes));
+    write("headrace_models_waiting", "gauge", "requests that wait for a model",
+          static_cast<double>(counts.waiting));
+}
+
 }  // namespace headrace::serve

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "doors/serve/pool/model_pool.h"
+
 namespace headrace::serve {
 
 /// Of seconds, with bounds that suit answers of language models. Thread-safe.
@@ -50,6 +52,9 @@ std::string model_label(std::string_view id);
 
 /// Of models and their engines, in Prometheus' text format.
 void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models);
+
+/// Of models that come and go.
+void write_pool_metrics(std::string& out, const ModelPool::Counts& counts);
 
 /// "# HELP ... # TYPE ..." lines.
 void write_header(std::string& out, std::string_view name, std::string_view type, std::string_view help);

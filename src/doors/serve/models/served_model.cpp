@@ -20,7 +20,7 @@ std::size_t size_of(const Request& request) {
 
 }  // namespace
 
-ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits)
+ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits, Given given)
     : loaded_at(std::time(nullptr)),
       modified_at(change_of(model.info().path)),
       model_(std::move(model)),
@@ -28,6 +28,7 @@ ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits)
       kind_(model_.kind()),
       warnings_(model_.warnings()),
       names_(std::move(names)),
+      given_(std::move(given)),
       places_(limits.places, limits.most_per_client),
       ping_interval_(limits.ping_interval) {
     for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);

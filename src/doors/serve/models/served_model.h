@@ -6,6 +6,7 @@
 
 #include "doors/serve/models/metrics.h"
 #include "doors/serve/models/places.h"
+#include "doors/serve/pool/model_pool.h"
 #include "doors/serve/request/errors.h"
 #include "headrace/language_model.h"
 
@@ -15,10 +16,10 @@ namespace headrace::serve {
 constexpr std::int64_t kRandomSeed = 0xFFFFFFFF;
 
 /// A language model that the server has loaded, with what it knows beside the engine.
-class ServedModel {
+class ServedModel : public Resident {
 public:
     struct Names {
-        std::vector<std::string> aliases;  ///< sorted; the first is its id
+        std::vector<std::string> aliases;  ///< the first is its id
         std::vector<std::string> tags;
     };
     struct Limits {
@@ -26,11 +27,23 @@ public:
         std::size_t most_per_client;  ///< at once; 0: no limit
         std::chrono::seconds ping_interval;
     };
-    ServedModel(LanguageModel model, Names names, const Limits& limits);
+    /// What its options say beside its parameters.
+    struct Given {
+        Parameters parameters;  ///< of the load, and defaults of requests
+        bool suffix_first = false;
+        bool prefills_assistant = true;
+    };
+    ServedModel(LanguageModel model, Names names, const Limits& limits, Given given);
+    ServedModel(LanguageModel model, Names names, const Limits& limits)
+        : ServedModel(std::move(model), std::move(names), limits, Given()) {}
 
     LanguageModel& engine() { return model_; }
     const ModelInfo& info() const { return info_; }
     ModelKind kind() const { return kind_; }
+    const Given& given() const { return given_; }
+    std::uint64_t resident_bytes() const override {
+        return static_cast<std::uint64_t>(info_.bytes + info_.context_bytes);
+    }
     const std::string& id() const { return names_.aliases.front(); }
     /// Of the file's; empty where it has none of that name.
     std::string text_of_metadata(std::string_view name) const;
@@ -77,6 +90,7 @@ private:
     const ModelKind kind_;
     const std::vector<Warning> warnings_;  // of the load
     const Names names_;
+    const Given given_;
     Places places_;
     const std::chrono::seconds ping_interval_;
     ModelMetrics metrics_;

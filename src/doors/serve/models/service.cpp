@@ -1,119 +1,302 @@
 #include "doors/serve/models/service.h"
 
-#include <algorithm>
-#include <filesystem>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/machine_memory.h"
 #include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
-
 namespace {
 
-ServedModel::Names name_of(const std::string& path) {
-    return {{std::filesystem::path(path).filename().string()}, {}};
+bool lists_models(const ServeOptions& options) {
+    return !options.models_dir.empty() || !options.models_preset.empty();
 }
 
-std::int64_t threads_in(const Parameters& parameters) {
-    const ParameterValue* value = parameters.find("n_threads");
-    const auto* threads = value ? std::get_if<std::int64_t>(value) : nullptr;
-    return threads ? std::max<std::int64_t>(*threads, 0) : 0;
+/// Models that the program names itself are there from its start, as long as nobody asks for a limit.
+ModelSchedule::Limits limits_of(const ServeOptions& options) {
+    ModelSchedule::Limits limits{.models = lists_models(options) ? options.models_max : 0};
+    if (options.models_memory_mib > 0)
+        limits.bytes = std::uint64_t{options.models_memory_mib} << 20;
+    else if (lists_models(options))
+        limits.bytes = machine_memory().total / 10 * 9;
+    if (const ParameterValue* most = options.parameters.find("max_waiting"))
+        if (const auto* requests = std::get_if<std::int64_t>(most); requests && *requests > 0)
+            limits.waiting = static_cast<std::size_t>(*requests);
+    return limits;
+}
+
+AnyModel as_any(const std::shared_ptr<Resident>& resident) {
+    return {std::dynamic_pointer_cast<ServedModel>(resident),
+            std::dynamic_pointer_cast<EncoderModel>(resident)};
+}
+
+/// How long a request may wait at all.
+ModelSchedule::Time patience_of(const Json& body) {
+    auto until = ModelSchedule::Time::max();
+    if (!body.is_object()) return until;
+    for (const char* name : {"timeout_ms", "queue_timeout_ms"})
+        if (const auto ms = Fields(body).integer(name, 0, INT64_MAX / 1'000'000'000); ms && *ms > 0)
+            until = std::min(until, ModelSchedule::Clock::now() + std::chrono::milliseconds(*ms));
+    return until;
+}
+
+ApiError missing(Role role) {
+    switch (role) {
+        case Role::text: return not_offered("this server's model turns texts into vectors and writes none");
+        case Role::scores:
+            return not_offered(
+                "This server does not rank. Start it with `--rank MODEL`, beside others, or with "
+                "`--reranking` "
+                "and one model that does");
+        case Role::vectors: break;
+    }
+    return not_offered(
+        "This server does not support embeddings. Start it with `--embed MODEL`, beside others, or with "
+        "`--embeddings` and one model");
+}
+
+ApiError no_language_model() {
+    return not_offered("This server has no language model. Start it with `--model` and a GGUF file");
+}
+
+ApiError unknown_model(std::string_view name) {
+    return not_found(
+        fmt::format("there is no model '{:.100}'; GET /v1/models lists those that there are", name));
 }
 
 }  // namespace
 
+Service::Service(ServeOptions options)
+    : options_(std::move(options)),
+      log_(options_.logs_json, options_.is_quiet, log_file(options_)),
+      pool_(limits_of(options_), [this](ModelPool::Event event, const std::string& id,
+                                        const std::string& text) { tell(event, id, text); }) {}
+
+void Service::tell(ModelPool::Event event, const std::string& id, const std::string& text) const {
+    for (const auto& spec : specs())
+        if (spec->key() == id && !spec->is_listed() && spec->is_pinned())
+            return;  // the program says what it has
+    switch (event) {
+        case ModelPool::Event::loading: return log_.say(ServerLog::Level::info, id + " is being loaded");
+        case ModelPool::Event::loaded:
+            return log_.say(ServerLog::Level::info, fmt::format("{} is loaded, after {}", id, text));
+        case ModelPool::Event::failed:
+            return log_.say(ServerLog::Level::error, fmt::format("{} cannot be loaded: {}", id, text));
+        case ModelPool::Event::unloaded: return log_.say(ServerLog::Level::info, id + " was given back");
+    }
+}
+
+void Service::configure(ModelSpecs specs) {
+    std::vector<ModelPool::Source> sources;
+    for (const auto& spec : specs)
+        sources.push_back({.id = spec->key(),
+                           .is_pinned = spec->is_pinned(),
+                           .idle_limit = spec->options().idle_limit,
+                           .options = spec->options_text(),
+                           .file_version = [spec] { return spec->file_version(); },
+                           .measure = [this, spec] { return measure(*spec); },
+                           .load = [this, spec] { return load(*spec); }});
+    {
+        const std::lock_guard lock(mutex_);
+        specs_ = std::move(specs);
+    }
+    pool_.configure(std::move(sources));
+}
+
 Status Service::load() {
     for (const std::string& note : options_.notes) log_.say(ServerLog::Level::warn, note);
+    std::vector<std::string> notes;
+    HR_ASSIGN(ModelSpecs specs, model_specs(options_, notes));
+    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
+    configure(specs);
+    for (const auto& spec : specs) {
+        if (!spec->loads_at_start()) continue;
+        try {
+            pool_.acquire(spec->key());
+        } catch (const ApiError& error) {
+            const std::lock_guard lock(mutex_);
+            const auto failure = failures_.find(spec->key());
+            if (failure == failures_.end()) return Error{Code::out_of_memory, error.what()};
+            return Error{failure->second.code(), failure->second.what()};
+        }
+    }
+    return success();
+}
+
+Result<ServeOptions> Service::reload() {
+    HR_ASSIGN(ServeOptions options, read_again(options_));
+    std::vector<std::string> notes;
+    HR_ASSIGN(ModelSpecs specs, model_specs(options, notes));
+    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
+    configure(std::move(specs));
+    return options;
+}
+
+void Service::stop() {
+    pool_.close();
+    for (const auto& model : models()) model->engine().cancel_all();
+    for (const auto& model : encoders()) model->encoder().cancel_all();
+}
+
+std::uint64_t Service::measure(const ModelSpec& spec) const {
+    if (limits_of(options_).bytes == 0 || spec.is_graph()) return 0;
     try {
-        if (!options_.model.empty())
-            add(options_.model, options_.parameters, {options_.aliases, options_.tags});
-        Parameters parameters = {{"embeddings", true}, {"log_level", "warn"}};
-        for (const char* shared : {"n_threads", "devices", "log_file", "log_format"})
-            if (const ParameterValue* value = options_.parameters.find(shared))
-                parameters.set(shared, *value);
-        if (const std::string& path = options_.embedding_model; !path.empty())
-            add_beside(path, parameters, false);
-        parameters.set("pooling", "rank");
-        if (const std::string& path = options_.ranking_model; !path.empty())
-            add_beside(path, parameters, true);
-        return success();
+        const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
+        return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
     } catch (const Exception& error) {
-        return Error{error.code(), error.what()};
+        throw ApiError(500, "server_error", without_paths(error.what(), spec.path()));
     }
 }
 
-void Service::add_beside(const std::string& path, const Parameters& parameters, bool ranks) {
-    if (!is_graph_file(path)) return add(path, parameters, name_of(path));
-    TextEncoderOptions encoder = options_.encoder;
-    encoder.ranks = ranks;
-    if (ranks && is_graph_file(options_.embedding_model)) encoder.tokenizer.clear();  // that one's
-    encoder.compile.threads = static_cast<int>(threads_in(parameters));
-    if (const ParameterValue* most = options_.parameters.find("max_waiting"))
-        if (const auto* calls = std::get_if<std::int64_t>(most); calls && *calls > 0)
-            encoder.most_waiting = static_cast<std::size_t>(*calls);
-    // --alias is of the program's first model.
-    const bool is_first = models_.empty() && encoders_.empty() && !options_.aliases.empty();
-    encoders_.push_back(std::make_shared<EncoderModel>(TextEncoder::load(path, encoder),
-                                                       is_first ? options_.aliases : name_of(path).aliases,
-                                                       options_.parallel, options_.most_per_key));
+std::shared_ptr<Resident> Service::load(const ModelSpec& spec) {
+    try {
+        return open(spec);
+    } catch (const Exception& error) {
+        const std::lock_guard lock(mutex_);
+        failures_.insert_or_assign(spec.key(), error);
+        const ApiError shown = api_error(error);
+        const int status = shown.status < 500 ? 500 : shown.status;  // it is no fault of the request
+        throw ApiError(
+            status, status == 500 ? "server_error" : shown.type,
+            fmt::format("{} cannot be loaded: {}", spec.id(), without_paths(error.what(), spec.path())));
+    } catch (const std::exception& error) {
+        throw ApiError(500, "server_error", fmt::format("{} cannot be loaded: {}", spec.id(), error.what()));
+    }
 }
 
-void Service::add(const std::string& path, const Parameters& parameters, ServedModel::Names names) {
-    LanguageModel model = LanguageModel::load(path, {.parameters = parameters});
+std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {
+    const ServeOptions& given = spec.options();
+    if (spec.is_graph())
+        return std::make_shared<EncoderModel>(TextEncoder::load(spec.path(), spec.encoder()), spec.names(),
+                                              given.parallel, options_.most_per_key);
+    LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
     for (const Warning& warning : model.warnings())
-        log_.say(ServerLog::Level::warn, names.aliases.front() + ": " + warning.message,
+        log_.say(ServerLog::Level::warn, spec.id() + ": " + warning.message,
                  {{"parameter", warning.parameter}});
-    const ServedModel::Limits limits{options_.parallel, options_.most_per_key, options_.ping_interval};
-    models_.push_back(std::make_shared<ServedModel>(std::move(model), std::move(names), limits));
+    const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};
+    return std::make_shared<ServedModel>(
+        std::move(model), ServedModel::Names{spec.names(), spec.tags()}, limits,
+        ServedModel::Given{spec.parameters(), given.suffix_first, given.prefills_assistant});
 }
 
-std::shared_ptr<ServedModel> Service::first_model() const {
-    if (models_.empty())
-        throw not_offered("This server has no language model. Start it with `--model` and a GGUF file");
-    return models_.front();
+ModelSpecs Service::specs() const {
+    const std::lock_guard lock(mutex_);
+    return specs_;
 }
 
-std::shared_ptr<EncoderModel> Service::encoder_for(const Json& body, bool ranks) const {
-    const std::string name = Fields(body).text("model").value_or("");
-    std::shared_ptr<EncoderModel> first;
-    for (const auto& encoder : encoders_) {
-        if (encoder->info().ranks != ranks) continue;
-        if (encoder->answers_to(name)) return encoder;
-        if (!first) first = encoder;
+bool Service::has_listed() const { return lists_models(options_); }
+
+std::shared_ptr<const ModelSpec> Service::spec_of(std::string_view name) const {
+    for (const auto& spec : specs())
+        if (spec->answers_to(name)) return spec;
+    return nullptr;
+}
+
+AnyModel Service::in_memory(const ModelSpec& spec) const { return as_any(pool_.peek(spec.key())); }
+
+std::vector<std::shared_ptr<ServedModel>> Service::models() const {
+    std::vector<std::shared_ptr<ServedModel>> all;
+    for (const auto& spec : specs())
+        if (auto model = in_memory(*spec).language) all.push_back(std::move(model));
+    return all;
+}
+
+std::vector<std::shared_ptr<EncoderModel>> Service::encoders() const {
+    std::vector<std::shared_ptr<EncoderModel>> all;
+    for (const auto& spec : specs())
+        if (auto model = in_memory(*spec).graph) all.push_back(std::move(model));
+    return all;
+}
+
+std::vector<ListedModel> Service::listed() const {
+    std::vector<ListedModel> all;
+    for (const auto& spec : specs())
+        all.push_back({spec, pool_.state(spec->key()), pool_.failure(spec->key()), in_memory(*spec)});
+    return all;
+}
+
+std::shared_ptr<const ModelSpec> Service::spec_for(const Json& body, Role role) const {
+    const Json* given = Fields(body).any("model");
+    if (given && !given->is_string()) Fields(body).wrong("model", "a text");
+    const std::string name = given ? given->get<std::string>() : std::string();
+    std::shared_ptr<const ModelSpec> first, first_graph, named;
+    std::size_t own = 0, others = 0;
+    for (const auto& spec : specs()) {
+        const bool is_named = !name.empty() && spec->answers_to(name);
+        if (is_named) named = spec;
+        const bool may_be_first = !spec->is_listed() || (name.empty() && own == 0);
+        if ((!is_named && !may_be_first) || spec->role() != role) continue;
+        if (is_named) return spec;
+        ++(spec->is_listed() ? others : own);
+        std::shared_ptr<const ModelSpec>& place = spec->is_graph() ? first_graph : first;
+        if (!place) place = spec;
     }
-    for (const auto& model : models_) {
-        const bool is_scoring = model->kind() == ModelKind::scores;
-        if (ranks ? is_scoring : !is_scoring && model->kind() != ModelKind::text) return nullptr;
-    }
-    return first;
+    if (has_listed() && named)
+        throw wrong_field("model",
+                          fmt::format("'{:.100}' is not of that kind: it {}", name, work_of(named->role())));
+    if (has_listed() && !name.empty()) throw unknown_model(name);
+    if (own == 0 && others > 1)
+        throw wrong_field("model", "is missing, and several models could answer; GET /v1/models lists them");
+    if (first || first_graph) return first ? first : first_graph;
+    const ModelSpecs all = specs();
+    if (role == Role::text && std::ranges::all_of(all, [](const auto& spec) { return spec->is_graph(); }))
+        throw no_language_model();
+    throw missing(role);
 }
 
-void Service::check_ranks(const Json& body) const {
-    if (!encoder_for(body, true)) static_cast<void>(model_for(body, ModelKind::scores));
+AnyModel Service::acquire(const HttpRequest& http, const Json& body, const ModelSpec& spec) {
+    const auto asked = http.query.find("autoload");
+    const bool loads = asked != http.query.end() ? asked->second == "true" || asked->second == "1"
+                                                 : !spec.is_listed() || options_.loads_models;
+    if (!loads && pool_.state(spec.key()) == ModelPool::State::unloaded)
+        throw wrong_field(
+            "", fmt::format("{} is not loaded: POST /models/load does that, or ?autoload=true", spec.id()));
+    return as_any(pool_.acquire(spec.key(), {.is_gone = http.is_gone, .until = patience_of(body)}));
 }
 
-std::shared_ptr<ServedModel> Service::model_for(const Json& body, ModelKind kind) const {
+AnyModel Service::any_model_for(const HttpRequest& http, const Json& body, Role role) {
+    return acquire(http, body, *spec_for(body, role));
+}
+
+std::shared_ptr<ServedModel> Service::model_for(const HttpRequest& http, const Json& body, Role role) {
+    return any_model_for(http, body, role).language;
+}
+
+std::shared_ptr<ServedModel> Service::language_model(const HttpRequest& http, const Json& body) {
     const Json* name = Fields(body).any("model");
-    if (name && !name->is_string()) Fields(body).wrong("model", "a text");
-    std::shared_ptr<ServedModel> first;
-    for (const auto& model : models_) {
-        if (model->kind() != kind) continue;
-        if (name && model->answers_to(name->get_ref<const std::string&>())) return model;
-        if (!first) first = model;
-    }
-    if (first) return first;
-    if (kind == ModelKind::text) static_cast<void>(first_model());
-    throw not_offered(kind == ModelKind::text ? "this server's model turns texts into vectors and writes none"
-                      : kind == ModelKind::scores
-                          ? "This server does not rank. Start it with `--rank MODEL`, beside others, or with "
-                            "`--reranking` and one model that does"
-                          : "This server does not support embeddings. Start it with `--embed MODEL`, beside "
-                            "others, or with `--embeddings` and one model");
+    const auto named = name && name->is_string() ? spec_of(name->get_ref<const std::string&>()) : nullptr;
+    if (named && !named->is_graph()) return acquire(http, body, *named).language;
+    for (const auto& spec : specs())
+        if (!spec->is_graph() && !spec->is_listed()) return acquire(http, body, *spec).language;
+    return model_for(http, body);
 }
 
-std::shared_ptr<ServedModel> Service::embedding_model(const Json& body) const {
-    for (const auto& model : models_)
-        if (model->kind() == ModelKind::token_vectors) return model_for(body, ModelKind::token_vectors);
-    return model_for(body, ModelKind::vectors);
+std::shared_ptr<const ModelSpec> Service::queried_spec(const HttpRequest& http) const {
+    const auto asked = http.query.find("model");
+    if (asked != http.query.end()) {
+        auto spec = spec_of(asked->second);
+        if (!spec || spec->is_graph()) throw unknown_model(asked->second);
+        return spec;
+    }
+    for (const auto& spec : specs())
+        if (!spec->is_graph() && !spec->is_listed()) return spec;
+    if (has_listed()) throw wrong_field("model", "is missing from the query: ?model=NAME");
+    throw no_language_model();
+}
+
+std::shared_ptr<ServedModel> Service::loaded_model(const ModelSpec& spec, const HttpRequest& http) {
+    if (http.query.contains("autoload")) return acquire(http, Json::object(), spec).language;
+    return in_memory(spec).language;
+}
+
+std::shared_ptr<ServedModel> Service::queried_model(const HttpRequest& http, bool loads) {
+    const auto spec = queried_spec(http);
+    if (loads) return acquire(http, Json::object(), *spec).language;
+    if (auto model = loaded_model(*spec, http)) return model;
+    throw wrong_field(
+        "", fmt::format("{} is not loaded: a request to it does that, or ?autoload=true", spec->id()));
 }
 
 void Service::check_request(const Json& body) const {
@@ -126,24 +309,25 @@ void Service::check_request(const Json& body) const {
 ChatBody Service::read_chat(const Json& body, const ServedModel& model) const {
     check_request(body);
     Json whole = body;
-    if (!options_.prefills_assistant && !body.contains("continue_final_message"))
+    if (!model.given().prefills_assistant && !body.contains("continue_final_message"))
         whole["continue_final_message"] = false;
     ChatBody chat = chat_body(whole, model.info());
-    add_api_defaults(chat.request.parameters);
+    add_api_defaults(model, chat.request.parameters);
     return chat;
 }
 
-void Service::add_api_defaults(Parameters& parameters) const {
+void add_api_defaults(const ServedModel& model, Parameters& parameters) {
     // Last: of a parameter's names the first that a request has counts.
     for (const char* name : {"temperature", "top_p"})
-        if (!options_.parameters.find(name) && !parameters.find(name)) parameters.set(name, 1.0);
+        if (!model.given().parameters.find(name) && !parameters.find(name)) parameters.set(name, 1.0);
 }
 
 std::string Service::metrics() const {
     std::string out;
     counts_.write(out);
-    write_model_metrics(out, models_);
-    write_encoder_metrics(out, encoders_);
+    write_pool_metrics(out, pool_.counts());
+    write_model_metrics(out, models());
+    write_encoder_metrics(out, encoders());
     return out;
 }
 

@@ -99,4 +99,12 @@ Status set_ping_interval(ServeOptions& options, const std::string& text) {
     return success();
 }
 
+Status set_idle_limit(ServeOptions& options, const std::string& text) {
+    long seconds = 0;
+    HR_TRY(read_number(text, -1L, 365L * 86400, seconds));
+    if (seconds == 0) return invalid("0 must be a number of seconds from 1, or -1 for none");
+    options.idle_limit = std::chrono::seconds(std::max(seconds, 0L));
+    return success();
+}
+
 }  // namespace headrace::serve

@@ -75,6 +75,7 @@ Status set_cpu_mask(ServeOptions& options, const std::string& text);
 Status set_cpu_range(ServeOptions& options, const std::string& text);
 Status set_prefix(ServeOptions& options, const std::string& text);
 Status set_ping_interval(ServeOptions& options, const std::string& text);
+Status set_idle_limit(ServeOptions& options, const std::string& text);
 
 // Of the model and its drafts.
 

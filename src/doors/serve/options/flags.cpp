@@ -11,8 +11,6 @@ constexpr const char* kNoDownloads =
     "this program downloads nothing: fetch the file and name it with --model";
 constexpr const char* kNoMedia = "models here read texts, and no images or audio";
 constexpr const char* kNoHostTools = "this server runs no tools: clients do";
-constexpr const char* kOneModel =
-    "a server has the models that it was started with: start one for each, at ports of their own";
 constexpr const char* kNoImages = "models here read texts, so there is no image, sound or video to prepare";
 constexpr const char* kAffinity = "prompts and drafts are read where --cpu-mask lets the others run";
 constexpr const char* kPriority = "the system decides: start the program by nice, or set Nice= in its unit";
@@ -98,6 +96,25 @@ const Flag kServerFlags[] = {
      add_list<&ServeOptions::aliases>},
     {"--tags", "", "TAGS", "LLAMA_ARG_TAGS", "shown with the model, by commas", a_list, "",
      add_list<&ServeOptions::tags>},
+
+    // Models beside these.
+    {"--models-dir", "", "FOLDER", "LLAMA_ARG_MODELS_DIR",
+     "its GGUF files, and folders with one, are models that are loaded when requests name them", a_text, "",
+     set_text<&ServeOptions::models_dir>},
+    {"--models-preset", "", "FILE", "LLAMA_ARG_MODELS_PRESET",
+     "the same of a file with a section of options for each model", a_text, "",
+     set_text<&ServeOptions::models_preset>},
+    {"--models-max", "", "N", "LLAMA_ARG_MODELS_MAX", "of those in memory at once; 0: no limit (default: 4)",
+     a_number, "", set_number<&ServeOptions::models_max, 0, 1 << 20>},
+    {"--models-memory-mib", "", "N", "", "of all models; 0: nine tenths of the machine's (default: 0)",
+     a_number, "", set_number<&ServeOptions::models_memory_mib, 0, std::size_t{1} << 40>},
+    {"--models-autoload", "--no-models-autoload", "", "LLAMA_ARG_MODELS_AUTOLOAD",
+     "load a model when a request names it (default)", a_switch, "", set_switch<&ServeOptions::loads_models>},
+    {"--sleep-idle-seconds", "", "N", "",
+     "a model is given back after that time without requests, and loaded by the next one; -1: never "
+     "(default: "
+     "-1)",
+     a_number, "", set_idle_limit},
 };
 
 const Flag kLogFlags[] = {
@@ -396,8 +413,6 @@ const Flag kModelFlags[] = {
     {"--spec-ngram-map-k4v-size-n", "", "N", "", kOtherDrafts, is_ignored},
     {"--spec-ngram-map-k4v-size-m", "", "N", "", kOtherDrafts, is_ignored},
     {"--spec-ngram-map-k4v-min-hits", "", "N", "", kOtherDrafts, is_ignored},
-    {"--models-max", "", "N", "LLAMA_ARG_MODELS_MAX", kOneModel, is_ignored},
-    {"--models-autoload", "--no-models-autoload", "", "LLAMA_ARG_MODELS_AUTOLOAD", kOneModel, is_ignored},
     {"--ui-config --webui-config", "", "JSON", "LLAMA_ARG_UI_CONFIG", kNoPage, is_ignored},
     {"--ui-config-file --webui-config-file", "", "FILE", "LLAMA_ARG_UI_CONFIG_FILE", kNoPage, is_ignored},
     {"--mmproj-auto", "--no-mmproj --no-mmproj-auto", "", "LLAMA_ARG_MMPROJ_AUTO", kNoImages, is_ignored},
@@ -439,8 +454,6 @@ const Flag kModelFlags[] = {
     {"--mcp-servers-json", "", "JSON", "LLAMA_ARG_MCP_SERVERS_JSON", kNoHostTools, is_refused},
     {"--ui-mcp-proxy --webui-mcp-proxy", "--no-ui-mcp-proxy --no-webui-mcp-proxy", "",
      "LLAMA_ARG_UI_MCP_PROXY", kNoHostTools, is_refused},
-    {"--models-dir", "", "FOLDER", "LLAMA_ARG_MODELS_DIR", kOneModel, is_refused},
-    {"--models-preset", "", "FILE", "LLAMA_ARG_MODELS_PRESET", kOneModel, is_refused},
     {"--path", "", "FOLDER", "LLAMA_ARG_STATIC_PATH",
      "no files of this machine are served: let a web server do that, with this one behind it", is_refused},
     {"--ssl-key-file", "", "FILE", "LLAMA_ARG_SSL_KEY_FILE", kProxy, is_refused},
@@ -452,8 +465,6 @@ const Flag kModelFlags[] = {
      "thoughts stay in the answer with --reasoning-format none, and calls are only looked for where a "
      "request "
      "has tools",
-     is_refused},
-    {"--sleep-idle-seconds", "", "N", "", "the model stays in memory: stop the service, which frees it",
      is_refused},
     {"--log-prompts-dir", "", "FOLDER", "", "--verbose shows prompts in answers (`__verbose`)", is_refused},
     {"-lcs --lookup-cache-static", "", "FILE", "",

@@ -44,8 +44,9 @@ std::string near_name(std::string_view name, std::span<const std::string_view> n
 
 std::string serve_help(const std::function<std::string(std::string_view)>& default_of) {
     std::string text =
-        "headrace serve model.gguf [options]\n\n"
-        "Serves a language model by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
+        "headrace serve model.gguf [options]\n"
+        "headrace serve --models-dir FOLDER [options]\n\n"
+        "Serves language models by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
         "  --config FILE  options as lines of `name = value`; arguments and the environment come first\n";
     for (const Flag& flag : flags()) {
         if (flag.kind == FlagKind::is_ignored || flag.kind == FlagKind::is_refused) continue;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,20 +17,37 @@
 
 namespace headrace::serve {
 
+/// What options were read from.
+struct OptionSources {
+    std::vector<std::string> arguments;
+    std::map<std::string, std::string> environment;
+    Parameters parameters;  ///< a caller's own, which come before all others
+};
+
 /// What a server is started with.
 struct ServeOptions {
+    std::shared_ptr<const OptionSources> sources;  ///< to read them again
     ListenerOptions listener;
     std::string model;                 ///< GGUF file; may be empty beside one of the others
     std::vector<std::string> aliases;  ///< names that requests may give it; empty: the file's
     std::vector<std::string> tags;
-    Parameters parameters;            ///< of the model, and defaults of its requests
-    std::string embedding_model;      ///< GGUF file or graph that turns texts into vectors beside it
-    std::string ranking_model;        ///< one that ranks documents beside it
-    TextEncoderOptions encoder;       ///< of those two, where they are graphs
-    std::size_t parallel = 4;         ///< requests that run at once
-    bool divides = false;             ///< each has its part of the context, as --parallel says
-    std::optional<bool> unified;      ///< what --kv-unified says of that
-    std::int64_t request_tokens = 0;  ///< that one request may have; 0: what the others say
+    Parameters parameters;                  ///< of the model, and defaults of its requests
+    std::string embedding_model;            ///< GGUF file or graph that turns texts into vectors beside it
+    std::string ranking_model;              ///< one that ranks documents beside it
+    TextEncoderOptions encoder;             ///< of those two, where they are graphs
+    std::string models_dir, models_preset;  ///< a folder, and a file, that list models to be loaded when
+                                            ///< somebody asks for them
+    std::size_t models_max = 4;             ///< of those at once; 0: no limit
+    std::size_t models_memory_mib = 0;      ///< of all models; 0: what the machine has
+    bool loads_models = true;               ///< when somebody asks for one
+    std::chrono::seconds idle_limit{0};     ///< after which a model is given back; 0: it stays
+    bool is_pinned = false;                 ///< a listed model that is given back for no other
+    bool loads_at_start = false;            ///< a listed model
+    bool has_program_defaults = false;      ///< add_program_defaults
+    std::size_t parallel = 4;               ///< requests that run at once
+    bool divides = false;                   ///< each has its part of the context, as --parallel says
+    std::optional<bool> unified;            ///< what --kv-unified says of that
+    std::int64_t request_tokens = 0;        ///< that one request may have; 0: what the others say
     std::vector<std::string> devices, draft_devices;            ///< ggml's names, or rpc://host:port
     std::vector<std::string> kept_tensors, kept_draft_tensors;  ///< patterns of what stays on the CPU
     bool fits_layers = true;         ///< as many on devices as their memory holds; false: all
@@ -63,6 +81,15 @@ struct ServeOptions {
 /// Errors name the flag, and one that is spelled alike.
 Result<ServeOptions> serve_options(std::span<const std::string> arguments,
                                    const std::map<std::string, std::string>& environment);
+
+/// A caller's own, in place of what the options say.
+void add_parameters(ServeOptions& options, const Parameters& parameters);
+
+/// The same arguments again, with files as they are now.
+Result<ServeOptions> read_again(const ServeOptions& options);
+
+/// The rest of what `serve_options` does, of a model that a server lists.
+Status finish_listed(ServeOptions& model, const ServeOptions& server);
 
 /// What the flags of a model say that stand among another command's arguments. `rest` gets the others, in
 /// their order, and all of which `keeps` tells that the command has them itself.
