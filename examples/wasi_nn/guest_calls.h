@@ -171,11 +171,11 @@ static bool find_function(void** function, void* library, const char* name) {
 /* Opens the library and a backend; config is JSON. NULL, or what went wrong. */
 static const char* open_backend(const char* path, const char* config, uint32_t config_size) {
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library || !FIND(init_backend_with_config) || !FIND(deinit_backend) ||
-        !FIND(load) || !FIND(load_by_name_with_config) || !FIND(unload) || !FIND(init_execution_context) ||
-        !FIND(headrace_init_execution_context) || !FIND(close_execution_context) ||
-        !FIND(set_input) || !FIND(compute) || !FIND(get_output) || !FIND(compute_single) ||
-        !FIND(get_output_single) || !FIND(fini_single))
+    if (!library || !FIND(init_backend_with_config) || !FIND(deinit_backend) || !FIND(load) ||
+        !FIND(load_by_name_with_config) || !FIND(unload) || !FIND(init_execution_context) ||
+        !FIND(headrace_init_execution_context) || !FIND(close_execution_context) || !FIND(set_input) ||
+        !FIND(compute) || !FIND(get_output) || !FIND(compute_single) || !FIND(get_output_single) ||
+        !FIND(fini_single))
         return dlerror();
     if (nn.init_backend_with_config(&nn.backend, config, config_size) != success)
         return "the configuration was refused; the log says why";
