@@ -36,7 +36,8 @@ Result<InputShapes> input_shapes(const Graph& graph, const InputOptions& options
 /// "note: ...", or nothing. is_onnx: dimensions can be given by their names, too.
 std::string made_up_text(const Graph& graph, const InputShapes& inputs, bool is_onnx);
 
-/// One array per input: from its file, as the input's dtype, or generated (floats in [-1, 1), integers 0 or 1).
+/// One array per input: from its file, as the input's dtype, or generated (floats in [-1, 1), integers 0 or
+/// 1).
 Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed);
 
 /// "float32[1, 16]: min -0.1, max 2, mean 0.3, first 1, 2, 3 ..."

@@ -220,8 +220,8 @@ def test_options_of_the_two_libraries_are_taken_and_others_named(tmp_path: Path)
     encoder = SentenceEncoder(folder, trust_remote_code=True, cache_folder="x", similarity_fn_name="dot")
     assert encoder.similarity_fn_name == "dot"
     TextEmbedding(folder, pooling="mean", providers=["CPUExecutionProvider"], lazy_load=True)
-    with pytest.raises(TypeError, match="no option 'normalisation'; did you mean 'normalization'"):
-        TextEmbedding(folder, pooling="mean", normalisation=False)
+    with pytest.raises(TypeError, match="no option 'normalizaton'; did you mean 'normalization'"):
+        TextEmbedding(folder, pooling="mean", normalizaton=False)
     with pytest.raises(TypeError, match="SentenceEncoder: there is no option 'foo'; there are"):
         SentenceEncoder(folder, foo=3)
     with pytest.raises(ValueError, match=r"tokenizer_kwargs is .* the folder's files say that"):
