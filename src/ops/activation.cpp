@@ -82,8 +82,7 @@ struct LeakyRelu : ComposedOp<LeakyRelu, LeakyReluAttrs> {
             static_cast<std::size_t>(args.in[0].elements()), args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "leaky_relu_f32", .applies = &is_f32, .run = &run_vectors},
-        OnePass<LeakyRelu>::kKernel};
+        KernelDef{.name = "leaky_relu_f32", .applies = &is_f32, .run = &run_vectors}};
 };
 
 struct EluAttrs {
