@@ -259,7 +259,9 @@ def test_what_one_graph_has_is_missed_with_what_to_do() -> None:
 def test_a_graph_file_does_not_take_the_name_of_an_onnx_model(path, tmp_path, name: str) -> None:
     target = tmp_path / name
     target.write_bytes(path.read_bytes())
-    with pytest.raises(ValueError, match=r"a graph file, which is no ONNX model; give it a name that ends in \.hrg"):
+    with pytest.raises(
+        ValueError, match=r"a graph file, which is no ONNX model; give it a name that ends in \.hrg"
+    ):
         headrace.load(target, device="cpu").save(target)
     assert target.read_bytes() == path.read_bytes()
 
