@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { Tokenizer, load } from '../../node/headrace.mjs'; // 'headrace' where the package is installed
+import { dot, embed } from './embed.mjs';
 
 const folder = new URL('../../build/models/minilm/', import.meta.url);
 if (!existsSync(folder)) {
@@ -23,31 +24,10 @@ const [tokenizer, model] = await Promise.all([
   load(new URL('onnx/model.onnx', folder)),
 ]);
 
-/** A vector of length 1 of each text, which are one batch: shorter ones are filled up with tokens that the mask hides. */
-async function embed(texts) {
-  const encoded = await tokenizer.encode(texts);
-  const length = Math.max(...encoded.map(({ ids }) => ids.length));
-  const dims = [texts.length, length];
-  const ids = new BigInt64Array(texts.length * length).fill(BigInt(tokenizer.paddingId));
-  const mask = new BigInt64Array(ids.length);
-  encoded.forEach((one, row) => {
-    one.ids.forEach((id, i) => (ids[row * length + i] = BigInt(id)));
-    mask.fill(1n, row * length, row * length + one.ids.length);
-  });
-  const results = await model.run({ input_ids: { data: ids, dims }, attention_mask: { data: mask, dims } });
-  const {
-    data,
-    dims: [, width],
-  } = results.sentence_embedding;
-  return texts.map((_, row) => data.subarray(row * width, (row + 1) * width));
-}
-
-const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
-
 const begin = performance.now();
-const vectors = await embed(sentences);
+const vectors = await embed(tokenizer, model, sentences);
 const milliseconds = performance.now() - begin;
-const wanted = await embed(questions);
+const wanted = await embed(tokenizer, model, questions);
 questions.forEach((question, i) => {
   console.log(`\n${question}`);
   const scores = vectors.map((vector, at) => [dot(vector, wanted[i]), sentences[at]]);

@@ -1,5 +1,6 @@
 // Sentences whose meaning is nearest to a question, by all-MiniLM-L6-v2.
 import { load, loadTokenizer } from '../../node/lib/web/index.js';
+import { dot, embed } from '../node/embed.mjs';
 
 const $ = (id) => document.getElementById(id);
 let opened;
@@ -29,27 +30,6 @@ async function fetchAll() {
   }
 }
 
-/** A vector of length 1 of each text. */
-async function embed(texts) {
-  const [tokenizer, model] = await open();
-  const encoded = await tokenizer.encode(texts);
-  const length = Math.max(...encoded.map(({ ids }) => ids.length));
-  const dims = [texts.length, length];
-  const ids = new BigInt64Array(texts.length * length).fill(BigInt(tokenizer.paddingId));
-  const mask = new BigInt64Array(ids.length);
-  encoded.forEach((one, row) => {
-    one.ids.forEach((id, i) => (ids[row * length + i] = BigInt(id)));
-    mask.fill(1n, row * length, row * length + one.ids.length);
-  });
-  const { sentence_embedding: found } = await model.run({
-    input_ids: { data: ids, dims },
-    attention_mask: { data: mask, dims },
-  });
-  const width = found.dims[1];
-  return texts.map((_, row) => found.data.subarray(row * width, (row + 1) * width));
-}
-
-const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
 const known = new Map(); // vectors of sentences
 
 async function show() {
@@ -61,14 +41,15 @@ async function show() {
     ),
   ].filter(Boolean);
   const begin = performance.now();
+  const [tokenizer, model] = await open();
   const fresh = sentences.filter((sentence) => !known.has(sentence));
   for (let i = 0; i < fresh.length; i += 16) {
     const some = fresh.slice(i, i + 16);
-    const vectors = await embed(some);
+    const vectors = await embed(tokenizer, model, some);
     some.forEach((sentence, j) => known.set(sentence, vectors[j]));
     $('search-note').textContent = `${Math.min(i + 16, fresh.length)} of ${fresh.length} sentences read …`;
   }
-  const [wanted] = await embed([$('question').value]);
+  const [wanted] = await embed(tokenizer, model, [$('question').value]);
   const scores = sentences.map((sentence) => [dot(known.get(sentence), wanted), sentence]);
   scores.sort(([a], [b]) => b - a);
   $('found').replaceChildren(

@@ -14,7 +14,7 @@ from wasmtime import WasmtimeError
 from wasmtime import _ffi as ffi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     Write = Callable[[Any, Any], None]
 
@@ -119,26 +119,30 @@ def put_bytes(value: Any, data: bytes) -> None:
 
 
 def put_list(value: Any, writers: Sequence[Callable[[Any], None]]) -> None:
-    elements = ffi.wasmtime_component_vallist_t()
-    ffi.wasmtime_component_vallist_new_uninit(ctypes.byref(elements), len(writers))
-    _fill(elements, writers)
+    value.of.list = _filled(
+        ffi.wasmtime_component_vallist_t, ffi.wasmtime_component_vallist_new_uninit, writers
+    )
     value.kind = ffi.WASMTIME_COMPONENT_LIST.value
-    value.of.list = elements
 
 
 def put_tuple(value: Any, writers: Sequence[Callable[[Any], None]]) -> None:
-    elements = ffi.wasmtime_component_valtuple_t()
-    ffi.wasmtime_component_valtuple_new_uninit(ctypes.byref(elements), len(writers))
-    _fill(elements, writers)
+    value.of.tuple = _filled(
+        ffi.wasmtime_component_valtuple_t, ffi.wasmtime_component_valtuple_new_uninit, writers
+    )
     value.kind = ffi.WASMTIME_COMPONENT_TUPLE.value
-    value.of.tuple = elements
 
 
-def _fill(elements: Any, writers: Iterable[Callable[[Any], None]]) -> None:
+def _filled(
+    of: Callable[[], Any], allocate: Callable[[Any, int], None], writers: Sequence[Callable[[Any], None]]
+) -> Any:
+    """Values of a list or a tuple, as the writers fill them."""
+    elements = of()
+    allocate(ctypes.byref(elements), len(writers))
     for i in range(elements.size):  # so that all may be freed when a writer fails
         elements.data[i].kind = UNUSED
     for i, write in enumerate(writers):
         write(elements.data[i])
+    return elements
 
 
 def put_words(value: Any, numbers: Sequence[int]) -> None:

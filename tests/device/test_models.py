@@ -86,7 +86,9 @@ def test_products_are_f32_whatever_their_size(minilm):
 def test_a_language_model_says_there_what_it_says_on_the_cpu():
     if not MODEL.exists():
         pytest.skip(f"{MODEL} is not there")
-    pytest.importorskip("headrace.language_model", reason="language models are not built")
+    pytest.importorskip(
+        "headrace.language_model", reason="language models are not built: llama.cpp is not set up"
+    )
     answers = []
     for layers in (0, 99):
         with headrace.LanguageModel(str(MODEL), {"n_threads": 1, "n_gpu_layers": layers}) as model:

@@ -131,10 +131,15 @@ def test_a_component_that_is_no_command_is_refused_with_a_reason(library, tmp_pa
     assert "exports no wasi:cli/run" in run(empty, models={}, code=1)
 
 
+def need_from_npm(name: str) -> None:
+    """Skips where the package @bytecodealliance/NAME is not in JCO_FOLDER."""
+    package = f"@bytecodealliance/{name}"
+    if not Path(os.environ.get("JCO_FOLDER", ""), "node_modules", package).exists():
+        pytest.skip(f"{package} is not in $JCO_FOLDER: npm install --prefix $JCO_FOLDER {package}")
+
+
 def test_the_component_in_the_repository_is_what_its_source_compiles_to(tmp_path):
-    folder = os.environ.get("JCO_FOLDER", "")
-    if not (Path(folder) / "node_modules/@bytecodealliance/jco").exists():
-        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/jco")
+    need_from_npm("jco")
     module, made = tmp_path / "module.wasm", tmp_path / "component.wasm"
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-Os", "-s"]
     subprocess.run([*zig, "-o", module, wasm_chat.SOURCES / "component_run.c"], check=True)
@@ -174,7 +179,7 @@ def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
 
 def test_a_component_in_python_searches_by_meaning_with_minilm(library, tmp_path):
     pytest.importorskip("safetensors", reason="the weights of MiniLM need the package safetensors")
-    model = pytest.importorskip("minilm.model", reason="tokenizers is not installed")
+    model = pytest.importorskip("minilm.model", reason="tokenizers is not installed: make build")
     from minilm.onnx_model import LoadedMiniLM, build_onnx
 
     path = tmp_path / "minilm.onnx"
@@ -204,9 +209,7 @@ def test_a_component_in_python_searches_by_meaning_with_minilm(library, tmp_path
 
 
 def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
-    folder = os.environ.get("JCO_FOLDER", "")
-    if not (Path(folder) / "node_modules/@bytecodealliance/componentize-js").exists():
-        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/componentize-js")
+    need_from_npm("componentize-js")
     made, source = tmp_path / "chat.wasm", wasm_chat.SOURCES / "javascript"
     subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)
     lines = run(made, "What is 2+3?", models={"default": model}).splitlines()
@@ -220,9 +223,7 @@ def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
 @pytest.fixture(scope="module")
 def node(library, tmp_path_factory):
     """Runs a component with one model in Node: its exit status, and what it printed."""
-    folder = os.environ.get("JCO_FOLDER", "")
-    if not (Path(folder) / "node_modules/@bytecodealliance/jco").exists():
-        pytest.skip("JCO_FOLDER names no folder with npm's @bytecodealliance/jco")
+    need_from_npm("jco")
     try:
         addon = wasm_chat.compile_addon(tmp_path_factory.mktemp("node") / "addon.node")
         program, _ = wasm_chat.find_node()
@@ -262,6 +263,7 @@ def test_a_language_model_answers_in_node(node, model):
 
 
 def test_components_in_python_and_javascript_run_in_node_unmodified(node, model, tmp_path):
+    need_from_npm("componentize-js")
     source = wasm_chat.SOURCES / "javascript"
     made = tmp_path / "chat_js.wasm"
     subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)

@@ -16,7 +16,7 @@ from wheels.debian import Archive
 
 TESTED = "6.0.5"
 LLVM_PROGRAMS = ("clang", "clang++", "wasm-ld", "llvm-*")
-LOADER = "root/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+LOADER = "root/usr/lib/*/ld-linux-*.so.*"  # in the folder of that machine's libraries
 SCRIPT = """\
 #!/bin/sh
 exec "{loader}" --library-path "{libraries}" --argv0 "$(dirname "$0")/{name}" "{program}" "$@"
@@ -89,7 +89,8 @@ def write_programs(made, folder):
     (made / "bin").mkdir()
     llvm = max((made / "root/usr/lib").glob("llvm-*"), key=lambda path: int(path.name[5:]))
     (made / "lib").symlink_to(llvm.relative_to(made) / "lib")  # clang looks for its headers beside bin/
-    libraries = f"{folder}/root/usr/lib/x86_64-linux-gnu:{folder}/lib"
+    loader = folder / next(made.glob(LOADER)).relative_to(made)
+    libraries = f"{loader.parent}:{folder}/lib"
     patterns = [(llvm / "bin", name) for name in LLVM_PROGRAMS] + [(made / "root/usr/bin", "wasm-*")]
     for program in [path for where, pattern in patterns for path in where.glob(pattern)]:
         script = made / "bin" / program.name
@@ -97,7 +98,7 @@ def write_programs(made, folder):
             continue  # another name of what is there
         text = CLANG_SCRIPT if program.name.startswith("clang") else SCRIPT
         at = folder / program.relative_to(made)
-        names = {"loader": folder / LOADER, "libraries": libraries, "program": at, "name": program.name}
+        names = {"loader": loader, "libraries": libraries, "program": at, "name": program.name}
         script.write_text(text.format(**names))
         script.chmod(0o755)
 
