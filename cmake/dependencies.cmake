@@ -35,7 +35,7 @@ include(${PROJECT_BINARY_DIR}/setup.cmake OPTIONAL RESULT_VARIABLE setup)
 if(NOT setup)
   include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL RESULT_VARIABLE setup)
 endif()
-option(HEADRACE_CUDA "Build ggml's CUDA backend, too; needs the CUDA toolkit" OFF)
+option(HEADRACE_CUDA "Build ggml's CUDA backend, too, as a library that is loaded; needs the CUDA toolkit" OFF)
 option(HEADRACE_VULKAN "Build ggml's Vulkan backend, too; needs Vulkan's headers and loader, SPIR-V's headers and glslc" OFF)
 if(HEADRACE_GGML STREQUAL "auto" AND (HEADRACE_CUDA OR HEADRACE_VULKAN OR NOT setup))
   # A plain `cmake ..`: what make sets up is set up here, without PyTorch.

@@ -9,9 +9,9 @@ all clones share. Environment:
   GGML_DIR            the prefix of an installed ggml, in place of building one
   CMAKE_PREFIX_PATH   prefixes that are searched for an installed ggml first
   HEADRACE_GGML       "system": use the ggml that CMake finds by itself (no language models then)
-  HEADRACE_CUDA       "ON": build ggml's CUDA backend, too, for the GPUs of this machine
-  HEADRACE_VULKAN     "ON": build ggml's Vulkan backend, too, a library that is loaded where it is there
-  CUDAARCHS           the GPUs to build it for in place of those, as CMake names them: "80;90"
+  HEADRACE_CUDA       "ON": build ggml's CUDA backend, too, a library that is loaded where it is there
+  HEADRACE_VULKAN     "ON": the same of its Vulkan backend
+  CUDAARCHS           the GPUs to compile CUDA for in place of this machine's, as CMake names them: "80;90"
   EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 

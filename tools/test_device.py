@@ -187,11 +187,13 @@ def tell_counts(facts):
 def device_environment(device):
     environment = {**os.environ, "HEADRACE_TEST_DEVICE": device, "HEADRACE_TUNING": "off"}
     environment["HEADRACE_PACKED_CACHE"] = "off"
-    library = ROOT / "build/lib/libggml-vulkan.so"
-    if device.startswith("Vulkan") and library.exists():
-        # Named, Mesa's driver that computes on the CPU is a device, too.
-        environment.setdefault("GGML_VK_VISIBLE_DEVICES", "0")
-        environment.setdefault("GGML_VULKAN_LIBRARY", str(library))
+    # Tests' programs do not lie beside the libraries.
+    for name in ("vulkan", "cuda"):
+        library = ROOT / f"build/lib/libggml-{name}.so"
+        if device.lower().startswith(name) and library.exists():
+            environment.setdefault(f"GGML_{name.upper()}_LIBRARY", str(library))
+            # Named, Mesa's driver that computes on the CPU is a device, too.
+            environment.setdefault("GGML_VK_VISIBLE_DEVICES", "0")
     return environment
 
 

@@ -139,7 +139,7 @@ class Components:
             "graph": (self.GRAPH, self._release),
             "graph-execution-context": (self.CONTEXT, self._close),
             "error": (self.ERROR, None),
-            "conversation": (self.CONVERSATION, self._close),
+            "conversation": (self.CONVERSATION, self._end_conversation),
             "answer": (self.ANSWER, self._end),
         }
         interfaces = {
@@ -212,6 +212,12 @@ class Components:
     def _close(self, context: Context | Conversation) -> None:
         self._backend.close_context(context.number)
         self._release(context.graph)
+
+    def _end_conversation(self, conversation: Conversation) -> None:
+        """What is left of its answer ends with it: the guest may drop the two in either order."""
+        if conversation.answer:
+            self._end(conversation.answer)
+        self._close(conversation)
 
     def _end(self, answer: Answer) -> None:
         if not answer.is_over and answer.conversation.answer is answer:

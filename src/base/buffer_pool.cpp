@@ -59,7 +59,14 @@ struct BufferPool::Impl {
                        stats.live_bytes, max_live_bytes);
     }
 
-    /// What has to go is moved to `freed`, for the caller to free outside the lock.
+    // Of the next two, what has to go is moved to `freed`, for the caller to free outside the lock.
+
+    /// What is idle is memory of the process, too: it goes before the limit is passed.
+    void keep_limit(Idle& freed) {
+        while (!idle.empty() && stats.idle_bytes > max_live_bytes - stats.live_bytes)
+            drop(idle.begin(), freed);
+    }
+
     void give_back(AlignedBuffer buffer, Idle& freed) {
         const std::size_t bytes = buffer.bytes();
         idle.push_back(std::move(buffer));
@@ -102,10 +109,12 @@ Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t byte
     BufferPool::Impl& impl = *pool.impl();
     BufferStats& stats = impl.stats;
     {
+        BufferPool::Impl::Idle freed;
         const std::lock_guard lock(impl.mutex);
         HR_TRY(impl.check_room(size, purpose));
         if (reuse) taken.buffer_ = impl.take_idle(size);
         stats.live_bytes += taken.buffer_ ? taken.buffer_.bytes() : size;
+        impl.keep_limit(freed);
     }
     const bool reused = static_cast<bool>(taken.buffer_);
     if (!reused) {

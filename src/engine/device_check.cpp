@@ -3,6 +3,7 @@
 #include <cmath>
 #include <exception>
 #include <random>
+#include <type_traits>
 
 #include "emit/emit.h"
 #include "headrace/headrace.h"
@@ -40,6 +41,19 @@ Bytes drawn(const SampleOperand& operand, unsigned seed) {
         }
     });
     return bytes;
+}
+
+/// Integers to the last bit; infinities and NaN are equal to themselves alone.
+template <class T>
+bool agree(T actual, T expected, double tolerance) {
+    if constexpr (!std::is_floating_point_v<T>) {
+        return actual == expected;
+    } else {
+        const double a = actual, e = expected;
+        if (std::isnan(a) || std::isnan(e)) return std::isnan(a) && std::isnan(e);
+        if (std::isinf(a) || std::isinf(e)) return a == e;
+        return std::abs(a - e) <= tolerance * std::max(1.0, std::abs(e));
+    }
 }
 
 /// An op alone in a graph, with its sample's operands.
@@ -100,14 +114,11 @@ public:
             std::string found;
             visit_dtype(type.dtype, [&]<class T>() {
                 const auto at = [](const Bytes& bytes, std::int64_t k) {
-                    return static_cast<double>(
-                        static_cast<compute_t<T>>(reinterpret_cast<const T*>(bytes.data())[k]));
+                    return static_cast<compute_t<T>>(reinterpret_cast<const T*>(bytes.data())[k]);
                 };
                 for (std::int64_t k = 0; k < type.elements() && found.empty(); ++k) {
-                    const double a = at(actual.outputs[i], k), e = at(expected.outputs[i], k);
-                    const bool same = a == e || (std::isnan(a) && std::isnan(e)) ||
-                                      std::abs(a - e) <= tolerance * std::max(1.0, std::abs(e));
-                    if (!same) found = fmt::format("element {} is {}, not {}", k, a, e);
+                    const compute_t<T> a = at(actual.outputs[i], k), e = at(expected.outputs[i], k);
+                    if (!agree(a, e, tolerance)) found = fmt::format("element {} is {}, not {}", k, a, e);
                 }
             });
             if (!found.empty()) return found;

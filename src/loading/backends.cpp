@@ -35,13 +35,21 @@ private:
     void* data_ = nullptr;
 };
 
-/// libggml-vulkan.so, where the build has made it.
-void load_vulkan() {
+/// Libraries that are loaded where the build has made them.
+struct DeviceBackend {
+    const char *name, *file, *variable;
+};
+constexpr DeviceBackend kDeviceBackends[] = {{"CUDA", "libggml-cuda.so", "GGML_CUDA_LIBRARY"},
+                                             {"Vulkan", "libggml-vulkan.so", "GGML_VULKAN_LIBRARY"}};
+
+void load_device_backends() {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    if (ggml_backend_reg_by_name("Vulkan")) return;
-    const std::string library = find_backend_library("libggml-vulkan.so", "GGML_VULKAN_LIBRARY");
-    if (!library.empty()) ggml_backend_load(library.c_str());
+    for (const auto& [name, file, variable] : kDeviceBackends) {
+        if (ggml_backend_reg_by_name(name)) continue;
+        const std::string library = find_backend_library(file, variable);
+        if (!library.empty()) ggml_backend_load(library.c_str());
+    }
 }
 
 }  // namespace
@@ -56,7 +64,7 @@ void load_all_backends() {
 #else
     ggml_backend_load_all();
 #endif
-    load_vulkan();
+    load_device_backends();
 }
 
 void load_backends() {
@@ -64,7 +72,7 @@ void load_backends() {
     std::call_once(once, [] {
         if (ggml_backend_dev_count() == 0) load_all_backends();
         const QuietLog quiet;
-        load_vulkan();
+        load_device_backends();
     });
 }
 

@@ -147,6 +147,17 @@ TEST(BufferPool, HandsOutNoMoreThanItsLimitTogether) {
     EXPECT_TRUE(PooledBuffer::take(pool, 256, "all of it").ok());
 }
 
+TEST(BufferPool, FreesWhatIsIdleBeforeBothTogetherPassItsLimit) {
+    const BufferPool pool(16, 1 << 20, 1024);
+    {
+        const PooledBuffer a = take(pool, 256), b = take(pool, 320);
+    }  // b comes back first
+    EXPECT_EQ(pool.stats().idle_bytes, 576u);
+    const PooledBuffer held = take(pool, 640);
+    EXPECT_EQ(pool.stats().idle_bytes, 256u) << "the longest idle goes, and no more than has to";
+    EXPECT_LE(pool.stats().peak_bytes, 1024u);
+}
+
 TEST(BufferPool, ServesConcurrentThreads) {
     const BufferPool pool(4);
     std::vector<std::thread> threads;

@@ -47,11 +47,13 @@ def distances(actual, expected, kind):
         return np.abs(actual.astype(object) - expected.astype(object))
     if kind == "ULP":
         found = np.abs(ordered_bits(actual) - ordered_bits(expected)).astype(np.float64)
-        missing = np.isnan(actual) | np.isnan(expected)
-        return np.where(missing, np.where(np.isnan(actual) & np.isnan(expected), 0, np.inf), found)
-    with np.errstate(all="ignore"):
-        difference = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    return np.where(actual == expected, 0, difference)
+    else:
+        with np.errstate(all="ignore"):
+            difference = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+        found = np.where(actual == expected, 0, difference)
+    # A NaN is equal to none and less than none: said here, or a maximum would overlook it.
+    missing = np.isnan(actual) | np.isnan(expected)
+    return np.where(missing, np.where(np.isnan(actual) & np.isnan(expected), 0, np.inf), found)
 
 
 def mismatch(actual, spec, tolerance):

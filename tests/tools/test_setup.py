@@ -7,35 +7,68 @@ from pathlib import Path
 import pytest
 from provision import ggml, python_packages, system
 from provision.base import SetupError
-from provision.ggml import build_ggml, cuda_flags
+from provision.ggml import build_device_backend, build_ggml
 
 
-def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_machine(monkeypatch):
-    monkeypatch.delenv("CUDAARCHS", raising=False)
-    monkeypatch.setenv("HEADRACE_CUDA", "OFF")
-    assert cuda_flags() == []
-    monkeypatch.setenv("HEADRACE_CUDA", "ON")
-    assert cuda_flags() == ["-DGGML_CUDA=ON"]
-    monkeypatch.setenv("CUDAARCHS", "80;90")
-    assert cuda_flags() == ["-DGGML_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=80;90"]
+@pytest.fixture
+def commands(monkeypatch, tmp_path):
+    """What a build of a backend would start. Its library appears where it is installed."""
+    built = []
 
-
-def test_a_machine_without_gpus_is_told_how_to_build_for_others(monkeypatch, tmp_path):
-    def no_gpu(name, command):
-        raise SetupError("no GPU was detected")
+    def build(name, command, **options):
+        built.append([str(word) for word in command])
+        for word in built[-1]:
+            if word.startswith("-DCMAKE_INSTALL_PREFIX="):
+                library = Path(word.partition("=")[2], f"lib/libggml-{name}.so")
+                library.parent.mkdir(parents=True)
+                library.touch()
 
     monkeypatch.delenv("CUDAARCHS", raising=False)
     monkeypatch.setattr(ggml, "CACHE", tmp_path)
-    monkeypatch.setattr(ggml, "run_logged", no_gpu)
+    monkeypatch.setattr(ggml, "run_logged", build)
     monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
     monkeypatch.setattr(ggml, "ggml_version", lambda source: ggml.GGML_VERSION)
-    monkeypatch.setenv("HEADRACE_CUDA", "ON")
-    with pytest.raises(SetupError, match=r"(?s)no GPU was detected.*CUDAARCHS=80"):
-        build_ggml()
-    monkeypatch.setenv("HEADRACE_CUDA", "OFF")
+    return built
+
+
+def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_machine(
+    monkeypatch, tmp_path, commands
+):
+    native = build_device_backend("cuda", tmp_path / "ggml")
+    assert not any("CUDA_ARCHITECTURES" in word for word in commands[0])
+    monkeypatch.setenv("CUDAARCHS", "80;90")
+    steps = len(commands)
+    named = build_device_backend("cuda", tmp_path / "ggml")
+    assert "-DCMAKE_CUDA_ARCHITECTURES=80;90" in commands[steps]
+    assert native != named
+
+
+def test_who_lacks_what_a_backend_is_built_with_is_told_what_it_wants(monkeypatch, tmp_path, commands):
+    def fails(name, command):
+        raise SetupError("it is not there")
+
+    monkeypatch.setattr(ggml, "run_logged", fails)
+    with pytest.raises(SetupError, match=r"(?s)it is not there.*CUDAARCHS=80"):
+        build_device_backend("cuda", tmp_path / "ggml")
+    with pytest.raises(SetupError, match=r"(?s)it is not there.*glslc"):
+        build_device_backend("vulkan", tmp_path / "ggml")
     with pytest.raises(SetupError) as plain:
         build_ggml()
-    assert str(plain.value) == "no GPU was detected"
+    assert str(plain.value) == "it is not there"
+
+
+def test_backends_are_built_where_the_environment_asks_for_them(monkeypatch, tmp_path):
+    built = []
+    monkeypatch.setattr(ggml, "installed_ggml", lambda: tmp_path)
+    monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
+    monkeypatch.setattr(ggml, "build_llama", lambda *arguments, **options: tmp_path)
+    monkeypatch.setattr(ggml, "build_device_backend", lambda name, *rest: built.append(name) or f"/{name}.so")
+    monkeypatch.delenv("HEADRACE_VULKAN", raising=False)
+    monkeypatch.setenv("HEADRACE_CUDA", "ON")
+    ggml.find_or_build_ggml(tmp_path)
+    assert built == ["cuda"]
+    text = (tmp_path / "setup.cmake").read_text()
+    assert 'set(HEADRACE_CUDA_LIBRARY "/cuda.so")' in text and "VULKAN" not in text
 
 
 def test_vulkan_wants_its_packages_where_the_environment_asks_for_it(monkeypatch):
@@ -53,27 +86,15 @@ def test_vulkan_wants_its_packages_where_the_environment_asks_for_it(monkeypatch
     assert "glslc" in asked
 
 
-def test_the_vulkan_backend_is_built_for_one_ggml_and_found_again(monkeypatch, tmp_path):
-    built = []
-
-    def build(name, command, **options):
-        built.append([str(word) for word in command])
-        for word in built[-1]:
-            if word.startswith("-DCMAKE_INSTALL_PREFIX="):
-                library = Path(word.partition("=")[2], "lib/libggml-vulkan.so")
-                library.parent.mkdir(parents=True)
-                library.touch()
-
-    monkeypatch.setattr(ggml, "CACHE", tmp_path)
-    monkeypatch.setattr(ggml, "run_logged", build)
-    monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
-    monkeypatch.setattr(ggml, "ggml_version", lambda source: ggml.GGML_VERSION)
+@pytest.mark.parametrize("name", ["vulkan", "cuda"])
+def test_a_backend_is_built_for_one_ggml_and_found_again(name, tmp_path, commands):
     one, other = tmp_path / "one", tmp_path / "other"
-    library = ggml.build_vulkan(one)
-    assert library.exists() and f"-DGGML_PREFIX={one}" in built[0]
-    steps = len(built)
-    assert ggml.build_vulkan(one) == library and len(built) == steps
-    assert ggml.build_vulkan(other) != library
+    library = build_device_backend(name, one)
+    assert library.exists()
+    assert {f"-DGGML_PREFIX={one}", f"-DBACKEND={name}"} <= set(commands[0])
+    steps = len(commands)
+    assert build_device_backend(name, one) == library and len(commands) == steps
+    assert build_device_backend(name, other) != library
 
 
 def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypatch, tmp_path):

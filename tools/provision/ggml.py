@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from .base import CACHE, ROOT, VENV_PYTHON, SetupError, locked, run_logged, say
-from .system import wants_vulkan
+from .system import wants_backend
 
 # The sdist of llama-cpp-python carries the llama.cpp tree that its version was made for.
 SDIST_VERSION = "0.3.36"
@@ -29,6 +30,14 @@ GGML_FLAGS = [
     "-DCMAKE_INSTALL_LIBDIR=lib",
     "-DCMAKE_INSTALL_RPATH=$ORIGIN",
 ]
+#: Backends that are loaded where their libraries are, and what their builds want.
+DEVICE_BACKENDS = {
+    "vulkan": "HEADRACE_VULKAN=ON needs Vulkan's headers and loader, SPIR-V's, and glslc.",
+    "cuda": (
+        "HEADRACE_CUDA=ON needs the CUDA toolkit, and builds for this machine's GPUs: where it has none, "
+        "CUDAARCHS names others, as in CUDAARCHS=80."
+    ),
+}
 SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
 
 
@@ -125,17 +134,32 @@ def recipe(name):
     return b"".join(path.read_bytes() for path in sorted((ROOT / "cmake" / name).iterdir()))
 
 
-def cuda_flags():
-    if os.environ.get("HEADRACE_CUDA") not in ("ON", "1"):
+@contextmanager
+def built_once(installed, lock, text):
+    """Where to install what the cache lacks, which appears there whole or not at all; None where it is there."""
+    if installed.exists():
+        yield None
+        return
+    with locked(CACHE / lock):
+        if installed.exists():
+            yield None
+            return
+        say(5, f"{text}, once per user)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            staged = Path(scratch, "install")
+            yield staged
+            staged.rename(installed)
+
+
+def ccache_flags(*languages):
+    if not shutil.which("ccache"):
         return []
-    architectures = os.environ.get("CUDAARCHS")
-    return ["-DGGML_CUDA=ON", *([f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"] if architectures else [])]
+    return [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in languages]
 
 
 def build_ggml(sanitize=None, python=VENV_PYTHON):
     """Returns the folder of ggml's installation, building it when the cache has none for this key."""
     flags = [*GGML_FLAGS, *({"thread": ["-DGGML_SANITIZE_THREAD=ON"]}.get(sanitize, []))]
-    flags += cuda_flags()
     key = hashlib.sha256(repr(flags).encode() + native_target() + recipe("ggml"))
     source = fetch_llama_cpp(python)
     version = ggml_version(source)
@@ -149,29 +173,15 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
         # Not a git tree of its own, so git would report the commit of whatever surrounds the cache.
         flags += ["-DGIT_EXE=OFF", f"-DGGML_BUILD_COMMIT={SDIST_SHA256[:8]}"]
     installed = CACHE / f"ggml-{version}-{key.hexdigest()[:12]}"
-    if installed.exists():
-        return installed
-    with locked(CACHE / "ggml.lock"):
-        if installed.exists():
-            return installed
-        kind = f" with the {sanitize} sanitizer" if sanitize else ""
-        say(5, f"building ggml {version}{kind} (about 3 minutes, once per user)")
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            out, staged = Path(scratch, "build"), Path(scratch, "install")
+    kind = f" with the {sanitize} sanitizer" if sanitize else ""
+    with built_once(installed, "ggml.lock", f"building ggml {version}{kind} (about 3 minutes") as staged:
+        if staged:
+            out = staged.parent / "build"
             configure = ["cmake", "-S", ROOT / "cmake/ggml", "-B", out, "-G", "Ninja", *flags]
             configure += [f"-DLLAMA_CPP_DIR={source}", f"-DCMAKE_INSTALL_PREFIX={staged}"]
-            try:
-                run_logged("ggml", configure)
-            except SetupError as error:
-                if "-DGGML_CUDA=ON" not in flags or os.environ.get("CUDAARCHS"):
-                    raise
-                raise SetupError(
-                    f"{error}\nHEADRACE_CUDA=ON needs the CUDA toolkit, and builds for this machine's GPUs: "
-                    "where it has none, CUDAARCHS names others, as in CUDAARCHS=80."
-                ) from None
+            run_logged("ggml", configure)
             run_logged("ggml", ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
             run_logged("ggml", ["cmake", "--install", out])
-            staged.rename(installed)
     return installed
 
 
@@ -188,22 +198,16 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
     if source != pinned_source():
         key.update(str(source).encode() + source_state(source))
     installed = CACHE / f"llama-{SDIST_VERSION}-{key.hexdigest()[:12]}{'-peers' if peers else ''}"
-    if installed.exists():
-        return installed
-    with locked(CACHE / "llama.lock"):
-        if installed.exists():
-            return installed
-        kind = f" with the {sanitize} sanitizer" if sanitize else "'s programs" if peers else ""
-        say(5, f"building llama.cpp{kind} (about 4 minutes, once per user)")
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            out, staged = Path(scratch, "build"), Path(scratch, "install")
+    kind = f" with the {sanitize} sanitizer" if sanitize else "'s programs" if peers else ""
+    with built_once(installed, "llama.lock", f"building llama.cpp{kind} (about 4 minutes") as staged:
+        if staged:
+            out = staged.parent / "build"
             flags += [
                 f"-DLLAMA_CPP_DIR={source}",
                 f"-DGGML_PREFIX={ggml}",
                 f"-DPEERS={'ON' if peers else 'OFF'}",
+                *ccache_flags("C", "CXX"),
             ]
-            if shutil.which("ccache"):
-                flags += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
             configure = ["cmake", "-S", ROOT / "cmake/llama", "-B", out, "-G", "Ninja", *flags]
             run_logged("llama", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
             target = "peers" if peers else "libraries"
@@ -211,40 +215,41 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
                 "llama", ["cmake", "--build", out, "--target", target, "--parallel", str(os.cpu_count())]
             )
             run_logged("llama", ["cmake", "--install", out, "--component", "headrace"])
-            staged.rename(installed)
     return installed
 
 
-def build_vulkan(ggml, python=VENV_PYTHON):
-    """Returns libggml-vulkan.so for that ggml, which loads it, built unless cached."""
+def cuda_target():
+    """What a build for CUDA depends on beside the compiler: the GPUs and the toolkit."""
+    version = subprocess.run(["nvcc", "--version"], capture_output=True).stdout if shutil.which("nvcc") else b""
+    return version + os.environ.get("CUDAARCHS", "native").encode()
+
+
+def build_device_backend(name, ggml, python=VENV_PYTHON):
+    """Returns libggml-NAME.so, of DEVICE_BACKENDS, for that ggml, which loads it; built unless cached."""
     source = fetch_llama_cpp(python)
-    key = hashlib.sha256(native_target() + recipe("vulkan") + str(ggml.resolve()).encode())
+    key = hashlib.sha256(native_target() + recipe("device_backend") + str(ggml.resolve()).encode())
+    flags = ["-DCMAKE_BUILD_TYPE=Release", f"-DBACKEND={name}"]
+    if name == "cuda":
+        key.update(cuda_target())
+        if os.environ.get("CUDAARCHS"):
+            flags.append(f"-DCMAKE_CUDA_ARCHITECTURES={os.environ['CUDAARCHS']}")
     if source != pinned_source():
         key.update(str(source).encode() + source_state(source))
-    installed = CACHE / f"ggml-vulkan-{ggml_version(source)}-{key.hexdigest()[:12]}"
-    library = installed / "lib/libggml-vulkan.so"
-    if installed.exists():
-        return library
-    with locked(CACHE / "vulkan.lock"):
-        if installed.exists():
-            return library
-        say(5, "building ggml's Vulkan backend (about 5 minutes, once per user)")
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            out, staged = Path(scratch, "build"), Path(scratch, "install")
-            flags = ["-DCMAKE_BUILD_TYPE=Release", f"-DLLAMA_CPP_DIR={source}", f"-DGGML_PREFIX={ggml}"]
-            if shutil.which("ccache"):
-                flags += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-            configure = ["cmake", "-S", ROOT / "cmake/vulkan", "-B", out, "-G", "Ninja", *flags]
+    installed = CACHE / f"ggml-{name}-{ggml_version(source)}-{key.hexdigest()[:12]}"
+    text = f"building ggml's backend for {name.upper()} (5 minutes and more"
+    with built_once(installed, f"{name}.lock", text) as staged:
+        if staged:
+            out = staged.parent / "build"
+            flags += [f"-DLLAMA_CPP_DIR={source}", f"-DGGML_PREFIX={ggml}"]
+            flags += ccache_flags("C", "CXX", *(["CUDA"] if name == "cuda" else []))
+            configure = ["cmake", "-S", ROOT / "cmake/device_backend", "-B", out, "-G", "Ninja", *flags]
             try:
-                run_logged("vulkan", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+                run_logged(name, [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
             except SetupError as error:
-                raise SetupError(
-                    f"{error}\nHEADRACE_VULKAN=ON needs Vulkan's headers and loader, SPIR-V's, and glslc."
-                ) from None
-            run_logged("vulkan", ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
-            run_logged("vulkan", ["cmake", "--install", out])
-            staged.rename(installed)
-    return library
+                raise SetupError(f"{error}\n{DEVICE_BACKENDS[name]}") from None
+            run_logged(name, ["cmake", "--build", out, "--parallel", str(os.cpu_count())])
+            run_logged(name, ["cmake", "--install", out])
+    return installed / f"lib/libggml-{name}.so"
 
 
 def installed_ggml():
@@ -276,9 +281,9 @@ def find_or_build_ggml(build_dir, **options):
         text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
         text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
         text += f'set(HEADRACE_LLAMA_BUILD "{llama_build(source)}")\n'
-        if wants_vulkan() and not options.get("sanitize"):
-            library = build_vulkan(ggml, options.get("python", VENV_PYTHON))
-            text += f'set(HEADRACE_VULKAN_LIBRARY "{library}")\n'
+        for name in filter(wants_backend, () if options.get("sanitize") else DEVICE_BACKENDS):
+            library = build_device_backend(name, ggml, options.get("python", VENV_PYTHON))
+            text += f'set(HEADRACE_{name.upper()}_LIBRARY "{library}")\n'
     path = build_dir / "setup.cmake"
     if not path.exists() or path.read_text() != text:
         build_dir.mkdir(parents=True, exist_ok=True)

@@ -38,13 +38,14 @@ PURPOSES = {
 }
 
 
-def wants_vulkan():
-    return os.environ.get("HEADRACE_VULKAN") in ("ON", "1")
+def wants_backend(name):
+    """Whether the environment asks for ggml's backend of that name, "vulkan" or "cuda"."""
+    return os.environ.get(f"HEADRACE_{name.upper()}") in ("ON", "1")
 
 
 def missing_packages(purpose):
     wanted = list(PURPOSES[purpose])
-    if wants_vulkan():
+    if wants_backend("vulkan"):
         wanted += VULKAN_PACKAGES
     if sys.executable.startswith("/usr/bin/") and not has_python_headers():
         wanted.append("python3-dev")

@@ -197,7 +197,12 @@ class Conversation {
     this.answer = new Answer(this);
     return this.answer;
   }
-  [Symbol.dispose]() { this.backend.close(this.number); this.owner.release(); }
+  /** What is left of its answer ends with it: guests may drop the two in either order. */
+  [Symbol.dispose]() {
+    this.answer?.giveUp();
+    this.backend.close(this.number);
+    this.owner.release();
+  }
 }
 
 class Graph {

@@ -59,9 +59,18 @@ void Server::reload() {
     if (!read.ok())
         return log().say(ServerLog::Level::error,
                          "the configuration stays as it was: " + read.error().message);
-    access_.store(std::make_shared<const Access>(read.value().keys));
+    auto access = std::make_shared<const Access>(read.value().keys);
+    {
+        const std::lock_guard lock(access_mutex_);
+        access_.swap(access);
+    }
     log().say(ServerLog::Level::info,
               fmt::format("the configuration was read again: {} models", service_.listed().size()));
+}
+
+std::shared_ptr<const Access> Server::access() const {
+    const std::lock_guard lock(access_mutex_);
+    return access_;
 }
 
 void Server::stop() {
@@ -120,7 +129,7 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     if (found) route = found->path;
     if (found && found->path == "/health") return health();
     const Route* of_any_method = found ? found : find_path(http.path);
-    if (!of_any_method || !of_any_method->is_public) http.client = access_.load()->client_of(http);
+    if (!of_any_method || !of_any_method->is_public) http.client = access()->client_of(http);
     if (!found) {
         if (of_any_method) {
             ApiError error(405, "invalid_request_error",

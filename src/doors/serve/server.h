@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/result.h"
@@ -40,6 +41,7 @@ private:
 
     HttpResponse dispatch(HttpRequest& http, std::string& route);
     HttpResponse respond(HttpRequest& http, std::string& route);
+    std::shared_ptr<const Access> access() const;
     void check_state() const;
     bool is_foreign(const HttpRequest& http) const;
     HttpResponse health() const;
@@ -47,7 +49,8 @@ private:
     void note(const HttpRequest& http, int status, std::chrono::duration<double> took) const;
 
     Service service_;  // its models are there when state_ is ready
-    std::atomic<std::shared_ptr<const Access>> access_;
+    mutable std::mutex access_mutex_;       // libc++ has no atomic shared_ptr
+    std::shared_ptr<const Access> access_;  // of whoever asks from now on
     std::atomic<State> state_ = State::loading;
     std::atomic<std::size_t> active_ = 0, handled_ = 0;
 };

@@ -25,6 +25,14 @@ Result<GraphLoad> graph_load(const LoadOptions& options) {
     return GraphLoad{std::move(parameters), options.target};
 }
 
+Error no_room_for_graphs(std::size_t most) {
+    return failure(Code::busy, "{} graphs are loaded, the host's max_graphs; unload one", most);
+}
+
+Error no_room_for_contexts(std::size_t most) {
+    return failure(Code::busy, "{} contexts are open, the host's max_contexts; close one", most);
+}
+
 }  // namespace
 
 ContextTable::~ContextTable() { cancel_all(); }
@@ -46,20 +54,20 @@ Status ContextTable::check_room(bool replaces) {
     const std::lock_guard lock(mutex_);
     const auto most = static_cast<std::size_t>(models_.limits().graphs);
     if (replaces || graphs_.size() < most) return success();
-    return failure(Code::busy, "{} graphs are loaded, the host's max_graphs; unload one", most);
+    return no_room_for_graphs(most);
 }
 
 Result<GraphId> ContextTable::keep(GraphId id, std::shared_ptr<LoadedGraph> graph) {
+    const auto most = static_cast<std::size_t>(models_.limits().graphs);
     {
         const std::lock_guard lock(mutex_);
-        const auto most = static_cast<std::size_t>(models_.limits().graphs);
         if (graphs_.contains(id) || graphs_.size() < most) {
             graphs_[id] = std::move(graph);
             return id;
         }
     }
     if (!graph) HR_TRY(caught([&] { return models_.unload(id), std::monostate(); }));
-    return check_room(false).error();
+    return no_room_for_graphs(most);  // though there may be room again by now
 }
 
 Result<GraphId> ContextTable::load_model(std::string_view name, const LoadOptions& options) {
@@ -132,8 +140,7 @@ Result<std::shared_ptr<Context>> ContextTable::opened(GraphId id, std::optional<
     {
         const std::lock_guard lock(mutex_);
         const auto most = static_cast<std::size_t>(models_.limits().contexts);
-        if (contexts_.size() >= most)
-            return failure(Code::busy, "{} contexts are open, the host's max_contexts; close one", most);
+        if (contexts_.size() >= most) return no_room_for_contexts(most);
         if (const auto found = graphs_.find(id); found != graphs_.end()) graph = found->second;
     }
     return caught([&]() -> std::shared_ptr<Context> {
@@ -149,10 +156,17 @@ Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_vi
         context = opened(graph, session);
     }
     HR_TRY(context);
-    const std::lock_guard lock(mutex_);
-    const ContextId id = next_context_++;
-    contexts_[id] = std::move(context).value();
-    return id;
+    const auto most = static_cast<std::size_t>(models_.limits().contexts);
+    {
+        const std::lock_guard lock(mutex_);
+        if (contexts_.size() < most) {  // others may have opened some meanwhile
+            const ContextId id = next_context_++;
+            contexts_[id] = std::move(context).value();
+            return id;
+        }
+    }
+    context.value()->close();
+    return no_room_for_contexts(most);
 }
 
 /// Guests cannot close contexts: those of unloaded graphs, unless something still runs there, are no use.

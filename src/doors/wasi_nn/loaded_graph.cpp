@@ -62,13 +62,11 @@ Result<GraphChoices> choices_of(const Parameters& parameters, bool is_onnx, cons
     return choices;
 }
 
-/// The first GPU, or the CPU where there is none.
+/// A GPU target is the CPU where there is none.
 Result<std::string> device_of(std::optional<Target> target) {
     if (!target || *target == Target::cpu) return std::string("cpu");
     if (*target == Target::tpu) return unsupported("there is no TPU; the targets are CPU (0) and GPU (1)");
-    for (const DeviceInfo& device : devices())
-        if (device.type == "gpu" || device.type == "igpu") return device.name;
-    return std::string("cpu");
+    return std::string("auto");
 }
 
 Result<std::shared_ptr<LoadedGraph>> compiled(const Graph& graph, std::string_view name, int threads,

@@ -39,7 +39,7 @@ HR_EACH_LIBRARY(WasiNnArguments);
 constexpr char seven_words[] = R"({"grammar": "root ::= \"seven\""})";
 
 TEST_P(WasiNnArguments, SixNeedTheVariableAndReadNoOptions) {
-    const Environment variable("HEADRACE_RUN_INFERENCE_ARGS", "6");
+    const EnvironmentVariable variable("HEADRACE_RUN_INFERENCE_ARGS", "6");
     const auto six = reinterpret_cast<Six>(address());
     EXPECT_THAT(answer([&](auto... rest) { return six(host->ctx(), context, 0, rest...); }),
                 StartsWith("2+3=5"));
@@ -52,7 +52,7 @@ TEST_P(WasiNnArguments, SixNeedTheVariableAndReadNoOptions) {
 }
 
 TEST_P(WasiNnArguments, SevenNeedTheVariableAndEndAtTheNulByte) {
-    const Environment variable("HEADRACE_RUN_INFERENCE_ARGS", "7");
+    const EnvironmentVariable variable("HEADRACE_RUN_INFERENCE_ARGS", "7");
     const auto seven = reinterpret_cast<Seven>(address());
     EXPECT_EQ(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., seven_words); }),
               "seven");

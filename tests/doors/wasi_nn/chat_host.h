@@ -3,12 +3,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "checkout.h"
 #include "doors/wasi_nn/library.h"
+#include "environment.h"
 
 namespace headrace::wasi_nn_test {
 
@@ -19,25 +19,6 @@ inline std::string model_path() {
 }
 inline constexpr std::string_view model_config = R"({"n_threads": 1, "n_ctx": 1024, "temperature": 0})";
 inline constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
-
-/// Sets an environment variable until the end of a block.
-class Environment {
-public:
-    Environment(const char* name, const std::string& value) : name_(name) {
-        if (const char* old = std::getenv(name)) old_ = old;
-        setenv(name, value.c_str(), 1);
-    }
-    ~Environment() {
-        if (old_)
-            setenv(name_, old_->c_str(), 1);
-        else
-            unsetenv(name_);
-    }
-
-private:
-    const char* name_;
-    std::optional<std::string> old_;
-};
 
 /// One backend of a library, closed at the end.
 class Host {

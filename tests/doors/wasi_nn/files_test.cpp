@@ -56,12 +56,12 @@ TEST_P(WasiNnFiles, TheConfigurationConfinesNamesToARoot) {
 }
 
 TEST_P(WasiNnFiles, TheEnvironmentConfinesNamesToARoot) {
-    const Environment variable("HEADRACE_MODEL_ROOT", root().string());
+    const EnvironmentVariable variable("HEADRACE_MODEL_ROOT", root().string());
     expect_confined(Host(*library));
 }
 
 TEST_P(WasiNnFiles, AnAliasNamesAFileOutside) {
-    const Environment config("HEADRACE_CONFIG", R"({"model_root": ")" + root().string() +
+    const EnvironmentVariable config("HEADRACE_CONFIG", R"({"model_root": ")" + root().string() +
                                                     R"(", "model_aliases": {"tiny": ")" + outside().string() +
                                                     R"("}})");
     const Host host(*library);
@@ -105,11 +105,11 @@ TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
     const fs::path file = root() / "headrace.json";
     std::ofstream(file) << R"({"model_root": ")" << root().string() << R"("})";
     {
-        const Environment config("HEADRACE_CONFIG", "@" + file.string());
+        const EnvironmentVariable config("HEADRACE_CONFIG", "@" + file.string());
         expect_confined(Host(*library));
     }
     for (const std::string& name : {file.string() + "-missing", root().string()}) {
-        const Environment config("HEADRACE_CONFIG", "@" + name);
+        const EnvironmentVariable config("HEADRACE_CONFIG", "@" + name);
         void* ctx = nullptr;
         EXPECT_EQ(library->init_backend(&ctx), library->numbers.not_found) << name;
         EXPECT_EQ(ctx, nullptr);
@@ -117,7 +117,7 @@ TEST_P(WasiNnFiles, TheConfigurationMayBeAFile) {
 }
 
 TEST_P(WasiNnFiles, RepliesTellWhatBothConfigurationsGotWrong) {
-    const Environment config("HEADRACE_CONFIG", R"({"max_sesions": 5, "pressure_threshold": 7})");
+    const EnvironmentVariable config("HEADRACE_CONFIG", R"({"max_sesions": 5, "pressure_threshold": 7})");
     const Host host(*library, R"({"max_concurent": 3})");
     const std::uint32_t context = host.open(host.load());
     host.ask(context, "What is 2+3?");

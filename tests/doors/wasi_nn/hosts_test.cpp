@@ -348,7 +348,7 @@ TEST_F(WasiNnHosts, LogToAFileThatTheyNameWithOrWithoutTheGroup) {
 }
 
 TEST_F(WasiNnHosts, HaveTheirOwnEnvironmentReadStrictly) {
-    const Environment config("HEADRACE_CONFIG", R"({"top_p": 7})");
+    const EnvironmentVariable config("HEADRACE_CONFIG", R"({"top_p": 7})");
     void* ctx = nullptr;
     EXPECT_EQ(library->init_backend(&ctx), 1);
 }

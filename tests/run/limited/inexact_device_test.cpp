@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/device_check.h"
+#include "environment.h"
 #include "run/limited/filled_run.h"
 #include "run/limited/limited_device.h"
 #include "temporary_folder.h"
@@ -70,7 +71,7 @@ TEST(InexactDevice, WhatNoFormGivesExactlyStaysOnTheCpu) {
 
 TEST(InexactDevice, AnOpThatACheckFoundWrongIsNotGivenToTheDevice) {
     const TemporaryFolder folder;
-    setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+    const EnvironmentVariable cache("XDG_CACHE_HOME", folder.path());
     LimitedDevice device;
     const Graph graph = product_of({5, 7}, {7, 3});
     ASSERT_TRUE(distrust(must_find(device), {"matmul"}).ok());
@@ -78,12 +79,11 @@ TEST(InexactDevice, AnOpThatACheckFoundWrongIsNotGivenToTheDevice) {
     ASSERT_TRUE(distrust(must_find(device), {}).ok());
     EXPECT_THAT(run_filled(graph, {.device = device.name(), .threads = 1}).devices(),
                 ElementsAre(device.name()));
-    unsetenv("XDG_CACHE_HOME");
 }
 
 TEST(InexactDevice, ACheckNamesTheOpsThatItGetsWrongAndHasThemRunOnTheCpu) {
     const TemporaryFolder folder;
-    setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+    const EnvironmentVariable cache("XDG_CACHE_HOME", folder.path());
     LimitedDevice device({.wrong_ops = {GGML_OP_SQRT, GGML_OP_NORM}});
     const auto checks = must(check_device(device.name()));
     std::vector<std::string> wrong;
@@ -99,7 +99,6 @@ TEST(InexactDevice, ACheckNamesTheOpsThatItGetsWrongAndHasThemRunOnTheCpu) {
     EXPECT_THAT(arithmetic_of(must_find(device)).distrusted, ::testing::Contains("sqrt"));
     EXPECT_FALSE(check_device("cpu").ok());
     ASSERT_TRUE(distrust(must_find(device), {}).ok());
-    unsetenv("XDG_CACHE_HOME");
 }
 
 }  // namespace

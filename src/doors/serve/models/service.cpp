@@ -83,7 +83,7 @@ void Service::tell(ModelPool::Event event, const std::string& id, const std::str
         case ModelPool::Event::loaded:
             return log_.say(ServerLog::Level::info, fmt::format("{} is loaded, after {}", id, text));
         case ModelPool::Event::failed:
-            return log_.say(ServerLog::Level::error, fmt::format("{} cannot be loaded: {}", id, text));
+            return log_.say(ServerLog::Level::error, text);
         case ModelPool::Event::unloaded: return log_.say(ServerLog::Level::info, id + " was given back");
     }
 }
@@ -97,7 +97,7 @@ void Service::configure(ModelSpecs specs) {
                            .options = spec->options_text(),
                            .file_version = [spec] { return spec->file_version(); },
                            .measure = [this, spec] { return measure(*spec); },
-                           .load = [this, spec] { return load(*spec); }});
+                           .load = [this, spec] { return tried(*spec, [&] { return open(*spec); }); }});
     {
         const std::lock_guard lock(mutex_);
         specs_ = std::move(specs);
@@ -136,23 +136,18 @@ Result<ServeOptions> Service::reload() {
 
 void Service::stop() {
     pool_.close();
-    for (const auto& model : models()) model->engine().cancel_all();
-    for (const auto& model : encoders()) model->encoder().cancel_all();
-}
-
-std::uint64_t Service::measure(const ModelSpec& spec) const {
-    if (limits_of(options_).bytes == 0 || spec.is_graph()) return 0;
-    try {
-        const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
-        return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
-    } catch (const Exception& error) {
-        throw ApiError(500, "server_error", without_paths(error.what(), spec.path()));
+    for (const auto& resident : pool_.residents()) {
+        const AnyModel model = as_any(resident);
+        if (model.language) model.language->engine().cancel_all();
+        if (model.graph) model.graph->encoder().cancel_all();
     }
 }
 
-std::shared_ptr<Resident> Service::load(const ModelSpec& spec) {
+/// Remembers for the operator why it fails, and throws what requests may see of that.
+template <class Work>
+std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& work) {
     try {
-        return open(spec);
+        return work();
     } catch (const Exception& error) {
         const std::lock_guard lock(mutex_);
         failures_.insert_or_assign(spec.key(), error);
@@ -164,6 +159,14 @@ std::shared_ptr<Resident> Service::load(const ModelSpec& spec) {
     } catch (const std::exception& error) {
         throw ApiError(500, "server_error", fmt::format("{} cannot be loaded: {}", spec.id(), error.what()));
     }
+}
+
+std::uint64_t Service::measure(const ModelSpec& spec) {
+    if (limits_of(options_).bytes == 0 || spec.is_graph()) return 0;
+    return tried(spec, [&] {
+        const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
+        return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
+    });
 }
 
 std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {

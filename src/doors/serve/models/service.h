@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -90,9 +91,10 @@ public:
 
 private:
     void tell(ModelPool::Event event, const std::string& id, const std::string& text) const;
-    std::shared_ptr<Resident> load(const ModelSpec& spec);
+    template <class Work>
+    std::invoke_result_t<Work> tried(const ModelSpec& spec, const Work& work);
     std::shared_ptr<Resident> open(const ModelSpec& spec) const;
-    std::uint64_t measure(const ModelSpec& spec) const;
+    std::uint64_t measure(const ModelSpec& spec);
     void configure(ModelSpecs specs);
     ModelSpecs specs() const;
     bool has_listed() const;

@@ -108,6 +108,13 @@ std::shared_ptr<Resident> ModelPool::peek(const std::string& id) const {
     return found == residents_.end() ? nullptr : found->second;
 }
 
+std::vector<std::shared_ptr<Resident>> ModelPool::residents() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<Resident>> all;
+    for (const auto& [instance, resident] : residents_) all.push_back(resident);
+    return all;
+}
+
 bool ModelPool::unload(const std::string& id) {
     const std::lock_guard lock(mutex_);
     const bool is_there = schedule_.unload(id);

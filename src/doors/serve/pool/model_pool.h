@@ -61,6 +61,8 @@ public:
     std::shared_ptr<Resident> acquire(const std::string& id) { return acquire(id, Patience()); }
     /// The one that is there, without keeping it and without counting as a use of it; null: none.
     std::shared_ptr<Resident> peek(const std::string& id) const;
+    /// All that are in memory, also those that answer their last requests.
+    std::vector<std::shared_ptr<Resident>> residents() const;
     /// Gives it back once its requests have ended. False where it is not there.
     bool unload(const std::string& id);
     State state(const std::string& id) const;

@@ -335,14 +335,15 @@ void ModelSchedule::loaded(Instance instance, std::uint64_t bytes, Time now) {
 }
 
 void ModelSchedule::failed(const std::string& id, Instance instance, const ApiError& error) {
-    held_.erase(instance);
+    const auto tried = held_.extract(instance);
     const auto found = entries_.find(id);
     if (found == entries_.end() || found->second.loading != instance) return;
     Entry& entry = found->second;
     entry.loading = 0;
     leave_queue(entry);
     entry.failure = error.what();
-    entry.failed_version = entry.model.version;
+    // Its files may be others since the load began.
+    entry.failed_version = tried ? tried.mapped().version : entry.model.version;
     if (const auto held = held_.find(entry.current); held != held_.end()) held->second.drains = false;
     if (takes_requests(entry.current))
         grant_waiting(entry, held_.at(entry.current).used);

@@ -308,6 +308,21 @@ TEST(ModelSchedule, KeepsTheOldVersionWhereTheNewOneCannotBeLoaded) {
     EXPECT_EQ(pool.schedule.failure("a"), "");
 }
 
+TEST(ModelSchedule, TriesAVersionThatCameWhileAnEarlierOneFailedToLoad) {
+    Pool pool = pool_of("a", {});
+    pool.ask("a");
+    pool.finish_load();
+    pool.schedule.set_version("a", "half written");
+    pool.ask("a");
+    pool.schedule.set_version("a", "whole");
+    const ApiError error(500, "server_error", "it is damaged");
+    pool.finish_load(&error);
+    pool.ask("a");
+    EXPECT_EQ(pool.loading.size(), 1u);
+    pool.finish_load();
+    EXPECT_EQ(pool.schedule.failure("a"), "");
+}
+
 TEST(ModelSchedule, TellsAllWhoWaitThatALoadFailedAndTriesAgainWhenAsked) {
     Pool pool = pool_of("a", {});
     const auto first = pool.ask("a"), second = pool.ask("a");
