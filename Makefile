@@ -235,10 +235,10 @@ test-vulkan: ## test ggml's Vulkan backend: op samples, WebNN's conformance case
 	@HEADRACE_VULKAN=ON $(BUILD) --target products
 	@$(VENV) tools/test_device.py $(if $(FILTER),--filter '$(FILTER)')
 
-cuda: ## compile ggml's CUDA backend, build/lib/libggml-cuda.so (CUDAARCHS='80;90', where this machine has no GPU; needs the CUDA toolkit)
+cuda: ## compile ggml's CUDA backend, build/lib/libggml-cuda.so (CUDAARCHS='80;90', where this machine has no GPU; without a CUDA toolkit NVIDIA's compiler comes from PyPI)
 	@HEADRACE_CUDA=ON $(BUILD) --target products
 
-test-cuda: ## test ggml's CUDA backend: op samples, WebNN's conformance cases and models on CUDA0 (needs the CUDA toolkit and a GPU; FILTER='*matmul*')
+test-cuda: ## test ggml's CUDA backend: op samples, WebNN's conformance cases and models on CUDA0 (needs a GPU; FILTER='*matmul*')
 	@HEADRACE_CUDA=ON $(BUILD) --target device_test
 	@HEADRACE_CUDA=ON $(BUILD) --target products
 	@$(VENV) tools/test_device.py --device CUDA0 $(if $(FILTER),--filter '$(FILTER)')

@@ -210,7 +210,7 @@ def test_models_are_loaded_and_given_back_by_hand(serve, folder):
 
 
 def test_ollamas_clients_load_and_unload_models(serve, folder):
-    server = serve("--models-dir", folder, model=None)
+    server = serve("--models-dir", folder, "--metrics", model=None)
     assert {model["name"] for model in server.json("/api/tags")["models"]} == set(states(server))
     assert server.json("/api/ps")["models"] == []
     assert server.json("/api/generate", {"model": "chat:latest", "stream": False})["done_reason"] == "load"
@@ -218,6 +218,8 @@ def test_ollamas_clients_load_and_unload_models(serve, folder):
     gone = server.json("/api/generate", {"model": "chat", "keep_alive": 0, "stream": False})
     assert gone["done_reason"] == "unload"
     wait_for(lambda: server.json("/api/ps")["models"] == [])
+    assert server.json("/api/chat", {"model": "chat", "keep_alive": 0, "messages": []})["done"]
+    assert server.metrics()["headrace_models_loaded_total"] == 1, "none is loaded to be given back"
 
 
 def test_a_damaged_file_is_an_error_of_its_requests_alone(serve, folder):

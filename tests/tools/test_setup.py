@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from provision import ggml, python_packages, system
+from provision import cuda, ggml, python_packages, system
 from provision.base import SetupError
 from provision.ggml import build_device_backend, build_ggml
 
@@ -24,6 +24,11 @@ def commands(monkeypatch, tmp_path):
                 library.touch()
 
     monkeypatch.delenv("CUDAARCHS", raising=False)
+    nvcc = tmp_path / "toolkit/bin/nvcc"
+    nvcc.parent.mkdir(parents=True)
+    nvcc.write_text("#!/bin/sh\necho 13.0\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setattr(ggml.cuda, "toolkit", lambda: tmp_path / "toolkit")
     monkeypatch.setattr(ggml, "CACHE", tmp_path)
     monkeypatch.setattr(ggml, "run_logged", build)
     monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
@@ -40,6 +45,7 @@ def test_cuda_is_built_for_the_gpus_that_are_named_or_else_for_those_of_the_mach
     steps = len(commands)
     named = build_device_backend("cuda", tmp_path / "ggml")
     assert "-DCMAKE_CUDA_ARCHITECTURES=80;90" in commands[steps]
+    assert f"-DCUDAToolkit_ROOT={tmp_path / 'toolkit'}" in commands[steps]
     assert native != named
 
 
@@ -55,6 +61,36 @@ def test_who_lacks_what_a_backend_is_built_with_is_told_what_it_wants(monkeypatc
     with pytest.raises(SetupError) as plain:
         build_ggml()
     assert str(plain.value) == "it is not there"
+
+
+def test_a_toolkit_without_cublas_is_none(monkeypatch, tmp_path):
+    nvcc = tmp_path / "bin/nvcc"
+    nvcc.parent.mkdir()
+    nvcc.write_text(f'#!/bin/sh\necho "#\\$ TOP={tmp_path}/bin/.." >&2\n')
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(nvcc.parent), prepend=":")
+    assert cuda.installed_toolkit() is None
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/cublas_v2.h").touch()
+    assert cuda.installed_toolkit() == tmp_path
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cuda.installed_toolkit() is None
+
+
+def test_nvidias_packages_get_the_names_that_a_linker_looks_for(monkeypatch, tmp_path):
+    asked = []
+    root = tmp_path / "nvidia/cu13"
+    (root / "lib").mkdir(parents=True)
+    (root / "lib/libcublas.so.13").touch()
+    monkeypatch.setattr(cuda, "FOLDER", tmp_path)
+    monkeypatch.setattr(cuda, "install_on_demand", lambda name, beside: asked.append(name))
+    for _ in range(2):  # again where all is there
+        assert cuda.fetched_toolkit() == root
+    assert asked == 2 * cuda.PACKAGES
+    assert (root / "lib64/libcublas.so").resolve() == root / "lib/libcublas.so.13"
+    assert (root / "lib/stubs/libcuda.so").exists()
+    pinned = python_packages.pinned_versions(python_packages.requirements())
+    assert set(cuda.PACKAGES) <= {pin.partition("==")[0] for pin in pinned}
 
 
 def test_backends_are_built_where_the_environment_asks_for_them(monkeypatch, tmp_path):

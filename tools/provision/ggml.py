@@ -10,6 +10,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from . import cuda
 from .base import CACHE, ROOT, VENV_PYTHON, SetupError, locked, run_logged, say
 from .system import wants_backend
 
@@ -34,8 +35,8 @@ GGML_FLAGS = [
 DEVICE_BACKENDS = {
     "vulkan": "HEADRACE_VULKAN=ON needs Vulkan's headers and loader, SPIR-V's, and glslc.",
     "cuda": (
-        "HEADRACE_CUDA=ON needs the CUDA toolkit, and builds for this machine's GPUs: where it has none, "
-        "CUDAARCHS names others, as in CUDAARCHS=80."
+        "HEADRACE_CUDA=ON builds for this machine's GPUs: where it has none, CUDAARCHS names others, as in "
+        "CUDAARCHS=80."
     ),
 }
 SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
@@ -218,10 +219,11 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
     return installed
 
 
-def cuda_target():
-    """What a build for CUDA depends on beside the compiler: the GPUs and the toolkit."""
-    version = subprocess.run(["nvcc", "--version"], capture_output=True).stdout if shutil.which("nvcc") else b""
-    return version + os.environ.get("CUDAARCHS", "native").encode()
+def cuda_flags(root):
+    """Of the toolkit there, for the GPUs that the environment names, or else for those of the machine."""
+    flags = [f"-DCUDAToolkit_ROOT={root}", f"-DCMAKE_CUDA_COMPILER={root / 'bin/nvcc'}"]
+    architectures = os.environ.get("CUDAARCHS")
+    return flags + ([f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"] if architectures else [])
 
 
 def build_device_backend(name, ggml, python=VENV_PYTHON):
@@ -230,9 +232,10 @@ def build_device_backend(name, ggml, python=VENV_PYTHON):
     key = hashlib.sha256(native_target() + recipe("device_backend") + str(ggml.resolve()).encode())
     flags = ["-DCMAKE_BUILD_TYPE=Release", f"-DBACKEND={name}"]
     if name == "cuda":
-        key.update(cuda_target())
-        if os.environ.get("CUDAARCHS"):
-            flags.append(f"-DCMAKE_CUDA_ARCHITECTURES={os.environ['CUDAARCHS']}")
+        root = cuda.toolkit()
+        flags += cuda_flags(root)
+        key.update(repr(flags).encode())
+        key.update(subprocess.run([root / "bin/nvcc", "--version"], capture_output=True).stdout)
     if source != pinned_source():
         key.update(str(source).encode() + source_state(source))
     installed = CACHE / f"ggml-{name}-{ggml_version(source)}-{key.hexdigest()[:12]}"

@@ -165,10 +165,15 @@ Request ollama_request(const Json& given, const ServedModel& model, OllamaWriter
 }
 
 /// A request without anything to answer asks for the model to be loaded, or unloaded.
-HttpResponse answer_to_nothing(Service& service, const Fields& body, const OllamaWriter& writer) {
+HttpResponse answer_to_nothing(Service& service, const HttpRequest& http, const Json& given, bool is_chat) {
+    const Fields body(given);
     const bool unloads = asks_to_unload(body);
-    const auto spec = named_spec(service, body.required_text("model"));
-    if (unloads && spec->is_listed()) service.unload(*spec);
+    const auto spec = language_spec(service, given);
+    if (!unloads)
+        service.acquire(http, given, *spec);
+    else if (spec->is_listed())
+        service.unload(*spec);
+    const OllamaWriter writer(nullptr, body.required_text("model"), {.is_chat = is_chat});
     return {.body = text_of(writer.answer_to_nothing(unloads ? "unload" : "load"))};
 }
 
@@ -233,11 +238,10 @@ void read_prompt(const Fields& body, ServedModel& model, Request& request) {
 HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
+    const Json* messages = body.list("messages");
+    if (!messages || messages->empty()) return answer_to_nothing(service, http, given, true);
     const auto model = named_language(service, http, given);
     OllamaWriter::Shown shown{.is_chat = true};
-    const Json* messages = body.list("messages");
-    if (!messages || messages->empty())
-        return answer_to_nothing(service, body, OllamaWriter(model, body.required_text("model"), shown));
     Request request = ollama_request(given, *model, shown);
     request.messages = ollama_messages(body);
     read_tools(body, request.parameters);
@@ -251,7 +255,6 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
 HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Json given = parse_body(http.body);
     const Fields body(given);
-    const auto model = named_language(service, http, given);
     OllamaWriter::Shown shown;
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
     if (const Json* images = body.list("images"); images && !images->empty())
@@ -261,8 +264,8 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     if (is_raw && (!body.text("system").value_or("").empty() || (context && !context->empty())))
         throw ApiError(400, "invalid_request_error", "raw mode does not support template, system, or context",
                        "raw");
-    if (body.text("prompt").value_or("").empty())
-        return answer_to_nothing(service, body, OllamaWriter(model, body.required_text("model"), shown));
+    if (body.text("prompt").value_or("").empty()) return answer_to_nothing(service, http, given, false);
+    const auto model = named_language(service, http, given);
     Request request = ollama_request(given, *model, shown);
     shown.context = !is_raw;
     read_prompt(body, *model, request);

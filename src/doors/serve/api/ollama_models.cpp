@@ -47,10 +47,14 @@ std::string name_in(const Json& body) { return Fields(body).text("model").value_
 
 }  // namespace
 
-std::shared_ptr<ServedModel> named_language(Service& service, const HttpRequest& http, const Json& body) {
-    const auto spec = named_spec(service, name_in(body));
+std::shared_ptr<const ModelSpec> language_spec(const Service& service, const Json& body) {
+    auto spec = named_spec(service, name_in(body));
     if (spec->role() != Role::text) throw of_another_kind(name_in(body), spec->role());
-    return service.acquire(http, body, *spec).language;
+    return spec;
+}
+
+std::shared_ptr<ServedModel> named_language(Service& service, const HttpRequest& http, const Json& body) {
+    return service.acquire(http, body, *language_spec(service, body)).language;
 }
 
 namespace {

@@ -23,6 +23,8 @@ bool is_named(const Model& model, std::string_view name) {
 
 /// The language model that a body names, which writes texts. Ollama says so where it is not there, and does
 /// not take another one.
+std::shared_ptr<const ModelSpec> language_spec(const Service& service, const Json& body);
+/// The same in memory.
 std::shared_ptr<ServedModel> named_language(Service& service, const HttpRequest& http, const Json& body);
 /// A name is a language model's before it is a graph's. Throws ApiError 404.
 std::shared_ptr<const ModelSpec> named_spec(const Service& service, std::string_view name,
