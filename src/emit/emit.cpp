@@ -62,14 +62,6 @@ Layout layout_of(const TensorType& t) {
     return {type_of(t.dtype), reversed(sizes)};
 }
 
-/// Blocks and halves are what they are. Few rows go through products of vectors, which devices compute in
-/// f32.
-bool is_exact_as_is(ProductForm form, const ggml_tensor* a, const ggml_tensor* b) {
-    constexpr std::int64_t kFewRows = 8;
-    if (form == ProductForm::mat_mul || b->type != GGML_TYPE_F32) return true;
-    return a->ne[1] == 1 || (a->ne[1] <= kFewRows && a->ne[2] * a->ne[3] == 1);
-}
-
 }  // namespace
 
 bool Emit::has_type(DType t) { return t == DType::i8 || type_of(t) != GGML_TYPE_I8; }
@@ -202,23 +194,30 @@ Emit::Tensor Emit::clamp(Tensor x, float low, float high) {
 
 Emit::Tensor Emit::leaky_relu(Tensor x, float slope) { return ggml_leaky_relu(ctx_, x, slope, false); }
 
+/// Blocks and halves are what they are.
+ProductForm Emit::product_form(Tensor a, Tensor b) const {
+    return b->type == GGML_TYPE_F32 ? products_.of(a->ne[1], a->ne[2] * a->ne[3] > 1) : ProductForm::mat_mul;
+}
+
 Emit::Tensor Emit::mat_mul_transposed(Tensor a, Tensor b) {
-    if (!is_exact_as_is(products_, a, b)) return exact_product(a, contiguous(ggml_transpose(ctx_, b)));
+    const ProductForm form = product_form(a, b);
+    if (form != ProductForm::mat_mul) return exact_product(form, a, contiguous(ggml_transpose(ctx_, b)));
     Tensor product = ggml_mul_mat(ctx_, b, a);
     ggml_prec_set_acc(product, GGML_PREC_F32);
     return product;
 }
 
 Emit::Tensor Emit::mat_mul(Tensor a, Tensor b) {
-    if (!is_exact_as_is(products_, a, b)) return exact_product(a, b);
+    const ProductForm form = product_form(a, b);
+    if (form != ProductForm::mat_mul) return exact_product(form, a, b);
     return mat_mul_transposed(a, contiguous(ggml_transpose(ctx_, b)));
 }
 
 /// b is contiguous and has the inner extent first.
-Emit::Tensor Emit::exact_product(Tensor a, Tensor b) {
+Emit::Tensor Emit::exact_product(ProductForm form, Tensor a, Tensor b) {
     a = contiguous(a);
     const std::int64_t m = a->ne[1], k = a->ne[0], n = b->ne[0];
-    if (products_ == ProductForm::convolution && ggml_nelements(a) == m * k) {
+    if (form == ProductForm::convolution && ggml_nelements(a) == m * k) {
         // Each row of a is a filter, and b an image of k channels and n pixels.
         Tensor filter = ggml_reshape_4d(ctx_, a, 1, 1, k, m), image = ggml_reshape_4d(ctx_, b, n, 1, k, 1);
         return ggml_reshape_2d(ctx_, ggml_conv_2d_direct(ctx_, filter, image, 1, 1, 0, 0, 1, 1), n, m);

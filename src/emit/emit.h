@@ -47,10 +47,10 @@ public:
     using Tensor = ggml_tensor*;
     using Extents = std::span<const std::int64_t>;
 
-    explicit Emit(ggml_context* ctx, ProductForm products = ProductForm::mat_mul)
+    explicit Emit(ggml_context* ctx, const ProductForms& products = {})
         : ctx_(ctx), products_(products) {}
     /// How products are written from now on.
-    void use(ProductForm products) { products_ = products; }
+    void use(const ProductForms& products) { products_ = products; }
 
     /// True when ggml has the dtype as a tensor type of its own.
     static bool has_type(DType t);
@@ -111,10 +111,11 @@ public:
     ggml_context* context() const { return ctx_; }
 
 private:
-    Tensor exact_product(Tensor a, Tensor b);
+    ProductForm product_form(Tensor a, Tensor b) const;
+    Tensor exact_product(ProductForm form, Tensor a, Tensor b);
 
     ggml_context* ctx_;
-    ProductForm products_;
+    ProductForms products_;
 };
 
 /// What ggml's own quantiser of a block format makes of finite numbers; columns in whole blocks.

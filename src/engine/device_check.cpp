@@ -112,6 +112,16 @@ public:
         for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
             const TensorType& type = graph_.value(graph_.outputs[i].second).type;
             std::string found;
+            if (bits_of(type.dtype) == 4) {
+                for (std::int64_t k = 0; k < type.elements() && found.empty(); ++k) {
+                    const auto at = [&](const Bytes& bytes) {
+                        return static_cast<int>(bytes[static_cast<std::size_t>(k / 2)] >> (4 * (k % 2))) & 15;
+                    };
+                    const int a = at(actual.outputs[i]), e = at(expected.outputs[i]);
+                    if (a != e) return fmt::format("the bits of element {} are {}, not {}", k, a, e);
+                }
+                continue;
+            }
             visit_dtype(type.dtype, [&]<class T>() {
                 const auto at = [](const Bytes& bytes, std::int64_t k) {
                     return static_cast<compute_t<T>>(reinterpret_cast<const T*>(bytes.data())[k]);

@@ -66,7 +66,7 @@ std::vector<ggml_tensor*> NodeLowering::native(const Node& node, const NodePlan&
     for (ValueId id : node.inputs) sources.push_back(operand(id, plan.on_device));
     sources.resize(std::max(sources.size(), node.op->operands.size()));
     const auto types = graph_.operand_types(node);
-    emit.use(plan.on_device ? plan_.device_products : ProductForm::mat_mul);
+    emit.use(plan.on_device ? plan_.device_products : ProductForms{});
     auto outputs = node.op->lower(emit, sources, Operands(types), node.attrs.get());
     outputs.resize(node.outputs.size());
     if (node.op->is_pure())

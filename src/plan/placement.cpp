@@ -27,8 +27,7 @@ bool fits(ggml_backend_buffer_type_t type, const ggml_tensor* tensor) {
 
 bool is_exact(const DeviceArithmetic& arithmetic, const ggml_tensor* tensor) {
     switch (tensor->op) {
-        case GGML_OP_MUL_MAT:
-        case GGML_OP_OUT_PROD: return arithmetic.has_exact_products || tensor->src[0]->type != GGML_TYPE_F32;
+        case GGML_OP_OUT_PROD: return arithmetic.has_exact_outer_products;
         case GGML_OP_CONV_2D: return arithmetic.has_exact_convolutions;
         default: return true;
     }

@@ -15,8 +15,8 @@ std::size_t most_tensors(const Node& node);
 
 /// How a device computes, as far as that was tried.
 struct DeviceArithmetic {
-    ProductForm products = ProductForm::mat_mul;  ///< the form in which they are exact
-    bool has_exact_products = true;               ///< in that form
+    ProductForms products = {};  ///< the forms in which they are exact
+    bool has_exact_outer_products = true;
     bool has_exact_convolutions = true;
     std::vector<std::string> distrusted = {};  ///< ops that it was seen to compute wrongly
 

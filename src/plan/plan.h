@@ -56,7 +56,7 @@ struct Plan {
     Graph graph;
     SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
-    ProductForm device_products = ProductForm::mat_mul;  ///< of nodes on a device
+    ProductForms device_products = {};  ///< of nodes on a device
     /// Of constants that a file has at places where kernels cannot read them, those that some node reads
     /// plain.
     std::map<const Constant*, std::shared_ptr<const std::byte>> aligned;

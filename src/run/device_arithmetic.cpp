@@ -19,7 +19,9 @@
 namespace headrace {
 namespace {
 
-constexpr std::int64_t kRows = 32, kColumns = 32, kInner = 32;
+constexpr std::int64_t kColumns = 32;
+/// What kernels of products are chosen by beside the rows: whether the sums are of whole vectors.
+constexpr std::array<std::int64_t, 2> kInner{64, 63};
 /// Of the sum of the absolute terms. Sums of f32 stay below, and terms of 11 bits come to ten times that.
 constexpr double kMostError = 4e-6;
 
@@ -32,9 +34,14 @@ struct ProbeBackendFree {
 
 /// Random matrices; what f16 does not hold is among their elements.
 struct Factors {
+    std::int64_t rows, inner;
     std::vector<float> a, b;
 
-    Factors() : a(kRows * kInner), b(kInner * kColumns) {
+    Factors(std::int64_t m, std::int64_t k)
+        : rows(m),
+          inner(k),
+          a(static_cast<std::size_t>(m * k)),
+          b(static_cast<std::size_t>(k * kColumns)) {
         std::mt19937 random(1);
         std::uniform_real_distribution<float> real(-1, 1);
         for (std::size_t i = 0; i < a.size(); ++i) a[i] = real(random) * (i % 3 == 0 ? 1e5f : 1.0f);
@@ -42,11 +49,11 @@ struct Factors {
     }
 
     bool are_multiplied_exactly(const std::vector<float>& product) const {
-        for (std::int64_t i = 0; i < kRows; ++i)
+        for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < kColumns; ++j) {
                 double sum = 0, size = 0;
-                for (std::int64_t k = 0; k < kInner; ++k) {
-                    const double term = static_cast<double>(a[i * kInner + k]) * b[k * kColumns + j];
+                for (std::int64_t k = 0; k < inner; ++k) {
+                    const double term = static_cast<double>(a[i * inner + k]) * b[k * kColumns + j];
                     sum += term;
                     size += std::abs(term);
                 }
@@ -62,6 +69,13 @@ bool takes_all(ggml_backend_dev_t device, ggml_context* context) {
     return true;
 }
 
+/// A form for products of all kinds.
+ProductForms only(ProductForm form) {
+    ProductForms forms;
+    for (std::size_t kind = 0; kind < ProductForms::kMostRows.size(); ++kind) forms.of_kind(kind) = form;
+    return forms;
+}
+
 /// Nothing where the device does not take it.
 std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const Factors& factors) {
     constexpr std::size_t kMostTensors = 32;
@@ -70,9 +84,9 @@ std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const 
          .mem_buffer = nullptr,
          .no_alloc = true}));
     if (!context) return std::nullopt;
-    Emit emit(context.get(), form);
-    ggml_tensor* a = emit.leaf({DType::f32, {kRows, kInner}});
-    ggml_tensor* b = emit.leaf({DType::f32, {kInner, kColumns}});
+    Emit emit(context.get(), only(form));
+    ggml_tensor* a = emit.leaf({DType::f32, {factors.rows, factors.inner}});
+    ggml_tensor* b = emit.leaf({DType::f32, {factors.inner, kColumns}});
     ggml_tensor* product = emit.mat_mul(a, b);
     if (!takes_all(device, context.get())) return std::nullopt;
     const std::unique_ptr<ggml_backend, ProbeBackendFree> backend(ggml_backend_dev_init(device, nullptr));
@@ -84,29 +98,39 @@ std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const 
     ggml_cgraph* graph = ggml_new_graph_custom(context.get(), kMostTensors, false);
     ggml_build_forward_expand(graph, product);
     if (ggml_backend_graph_compute(backend.get(), graph) != GGML_STATUS_SUCCESS) return std::nullopt;
-    std::vector<float> found(kRows * kColumns);
+    std::vector<float> found(static_cast<std::size_t>(factors.rows * kColumns));
     ggml_backend_tensor_get(product, found.data(), 0, ggml_nbytes(product));
     return factors.are_multiplied_exactly(found);
 }
 
-DeviceArithmetic try_products(const Device& device) {
-    const Factors factors;
-    // A device that fails here fails again where it is used, and that is told there.
-    const auto is_exact_in = [&](ProductForm form) {
+/// What cannot be tried is `untried`: a device that fails here fails again where it is used, and that is told
+/// there, as it refuses there what it refuses here.
+bool is_exact_in(const Device& device, ProductForm form, std::int64_t rows, bool untried) {
+    for (const std::int64_t inner : kInner) {
         std::optional<bool> exact;
         (void)device_call(device.name, [&]() -> Status {
-            exact = try_form(device.handle, form, factors);
+            exact = try_form(device.handle, form, Factors(rows, inner));
             return success();
         });
-        return exact;
-    };
-    // What cannot be tried is refused by the device itself, later.
-    if (is_exact_in(ProductForm::mat_mul).value_or(true)) return {};
-    DeviceArithmetic found{.products = ProductForm::convolution};
-    if (is_exact_in(ProductForm::convolution).value_or(false)) return found;
-    found.has_exact_convolutions = false;
-    found.products = ProductForm::outer_products;
-    found.has_exact_products = is_exact_in(ProductForm::outer_products).value_or(false);
+        if (!exact.value_or(untried)) return false;
+    }
+    return true;
+}
+
+DeviceArithmetic try_products(const Device& device) {
+    DeviceArithmetic found;
+    bool rounds = false;
+    for (std::size_t kind = 0; kind < ProductForms::kMostRows.size(); ++kind) {
+        if (is_exact_in(device, ProductForm::mat_mul, ProductForms::kMostRows[kind], true)) continue;
+        if (!rounds) {
+            const std::int64_t rows = ProductForms::kMostRows.back();
+            rounds = true;
+            found.has_exact_convolutions = is_exact_in(device, ProductForm::convolution, rows, false);
+            found.has_exact_outer_products = is_exact_in(device, ProductForm::outer_products, rows, false);
+        }
+        found.products.of_kind(kind) =
+            found.has_exact_convolutions ? ProductForm::convolution : ProductForm::outer_products;
+    }
     return found;
 }
 

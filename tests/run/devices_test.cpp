@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ggml.h"
+
 namespace headrace {
 namespace {
 
@@ -18,6 +20,20 @@ TEST(Devices, AutomaticChoiceTakesALocalGpuOrTheCpu) {
     const auto device = find_device("auto");
     ASSERT_TRUE(device.ok());
     EXPECT_EQ(device.value().is_cpu, !has_gpu());
+}
+
+TEST(Devices, OfGgmlsOwnLogOnlyProblemsAreWritten) {
+    ASSERT_TRUE(find_device("cpu").ok());
+    ggml_log_callback log = nullptr;
+    void* data = nullptr;
+    ggml_log_get(&log, &data);
+    ::testing::internal::CaptureStderr();
+    log(GGML_LOG_LEVEL_DEBUG, "a graph is used ", data);
+    log(GGML_LOG_LEVEL_CONT, "again\n", data);
+    log(GGML_LOG_LEVEL_WARN, "memory is ", data);
+    log(GGML_LOG_LEVEL_CONT, "short\n", data);
+    log(GGML_LOG_LEVEL_INFO, "found a device\n", data);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "memory is short\n");
 }
 
 TEST(Devices, WhatIsNotThereIsRefusedWithWhatIs) {

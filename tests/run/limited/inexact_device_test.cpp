@@ -45,7 +45,11 @@ TEST(InexactDevice, OfADeviceThatMultipliesExactlyIsGgmlsOwn) {
 
 TEST(InexactDevice, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterProducts) {
     LimitedDevice device({.rounds_products = true});
-    EXPECT_EQ(arithmetic_of(must_find(device)).products, ProductForm::convolution);
+    const ProductForms forms = arithmetic_of(must_find(device)).products;
+    EXPECT_EQ(forms.of(8, false), ProductForm::mat_mul);
+    EXPECT_EQ(forms.of(9, false), ProductForm::convolution);
+    EXPECT_EQ(forms.of(1000, false), ProductForm::convolution);
+    EXPECT_EQ(forms.of(2, true), ProductForm::convolution);
     const std::pair<Shape, Shape> shapes[] = {{{5, 7}, {7, 3}},
                                               {{20, 7}, {7, 3}},
                                               {{2, 20, 7}, {2, 7, 3}},
@@ -61,10 +65,34 @@ TEST(InexactDevice, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterProdu
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
+TEST(InexactDevice, ADeviceMayRoundProductsOfSomeRowsAlone) {
+    LimitedDevice device({.rounds_products = true, .rounded_from = 4, .rounded_to = 16});  // as CUDA's by TF32
+    const ProductForms forms = arithmetic_of(must_find(device)).products;
+    for (const auto& [rows, form] : {std::pair(1, ProductForm::mat_mul),
+                                     {3, ProductForm::mat_mul},
+                                     {4, ProductForm::convolution},
+                                     {16, ProductForm::convolution},
+                                     {17, ProductForm::mat_mul},
+                                     {4000, ProductForm::mat_mul}}) {
+        EXPECT_EQ(forms.of(rows, false), form) << rows;
+        EXPECT_EQ(forms.of(rows, true), form) << rows << ", of batches";
+    }
+    for (const std::int64_t rows : {1, 3, 4, 8, 16, 17, 33})
+        for (const bool is_batch : {false, true}) {
+            const Graph graph = product_of(is_batch ? Shape{2, rows, 7} : Shape{rows, 7}, {7, 3});
+            const Ran there = run_filled(graph, {.device = device.name(), .threads = 1});
+            const Ran here = run_filled(graph, {.threads = 1});
+            EXPECT_THAT(there.devices(), ElementsAre(device.name()));
+            EXPECT_LT(largest_difference(there, here), 1e-6) << rows;
+        }
+    EXPECT_THAT(device.violations(), IsEmpty());
+}
+
 TEST(InexactDevice, WhatNoFormGivesExactlyStaysOnTheCpu) {
     LimitedDevice device({.refused_ops = {GGML_OP_CONV_2D, GGML_OP_OUT_PROD}, .rounds_products = true});
     const DeviceArithmetic found = arithmetic_of(must_find(device));
-    EXPECT_FALSE(found.has_exact_products);
+    EXPECT_FALSE(found.has_exact_convolutions);
+    EXPECT_FALSE(found.has_exact_outer_products);
     const Ran there = run_filled(product_of({20, 7}, {7, 3}), {.device = device.name(), .threads = 1});
     EXPECT_THAT(there.devices(), ElementsAre("CPU"));
 }

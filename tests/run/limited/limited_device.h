@@ -21,7 +21,8 @@ struct Limits {
     bool throws_in_compute = false;
     bool throws_in_upload = false;
     std::set<ggml_op> wrong_ops;   ///< their results of f32 are 1 too large
-    bool rounds_products = false;  ///< of f32 with more than 8 rows, to some 3 digits; not to be changed
+    bool rounds_products = false;  ///< of f32 with these rows, to some 3 digits; not to be changed
+    std::int64_t rounded_from = 9, rounded_to = INT64_MAX;  ///< rows, both included
 };
 
 /// A ggml device of this process that behaves as a discrete GPU: it has a memory of its own, whose addresses
