@@ -66,6 +66,8 @@ PlanOptions Executable::Impl::plan_options() const {
     return {.devices = device.handles(),
             .arithmetic = arithmetic_of(device),
             .device_room = device_room,
+            // A host may be lost, and its memory with it.
+            .states_on_device = !device.is_cpu && !device.host,
             .packed_kernels = options.packed_kernels,
             .native_ops = options.native_ops,
             .low_memory = options.memory == MemoryUse::low,

@@ -23,7 +23,7 @@ struct StageSessions {
 class StagedRun {
 public:
     StagedRun(const Executable::Impl& executable, std::span<const InputView> inputs,
-              const StateBuffers& states, StageSessions& sessions, const RunOptions& options)
+              const States& states, StageSessions& sessions, const RunOptions& options)
         : exe_(executable),
           graph_(executable.graph),
           inputs_(inputs),
@@ -53,7 +53,7 @@ private:
     const Executable::Impl& exe_;
     const Graph& graph_;
     std::span<const InputView> inputs_;
-    const StateBuffers& states_;
+    const States& states_;
     StageSessions& sessions_;
     const RunOptions& options_;
     std::map<ValueId, Held> held_;

@@ -27,7 +27,13 @@ NodeLowering::NodeLowering(const Plan& plan, LoweredGraph& lowered)
             written_states_.push_back(lowered_.values[node.inputs[node.op->writes_state]]);
 }
 
+/// What lowerings convert on the CPU stays there.
+bool NodeLowering::lies_on_device(ValueId id, bool on_device) const {
+    return on_device && !Emit::is_converted_on_cpu(graph_.value(id).type.dtype);
+}
+
 ggml_tensor* NodeLowering::constant(ValueId id, bool on_device, Emit& emit) {
+    on_device = lies_on_device(id, on_device);
     ggml_tensor*& tensor = lowered_.constant_leaves[{id, on_device}];
     if (!tensor) {
         tensor = emit.leaf(graph_.value(id).type);
@@ -52,7 +58,7 @@ bool NodeLowering::is_packed(const NodePlan& plan, std::size_t operand) const {
 ggml_tensor* NodeLowering::operand(ValueId id, bool on_device) const {
     if (id == kNoValue) return nullptr;
     if (graph_.value(id).kind != ValueKind::constant) return lowered_.values[id];
-    return lowered_.constant_leaves.at({id, on_device});
+    return lowered_.constant_leaves.at({id, lies_on_device(id, on_device)});
 }
 
 std::vector<ggml_tensor*> NodeLowering::lower(std::size_t node, Emit& emit, CustomNodes& customs) {

@@ -10,6 +10,7 @@
 #include "kernels/tensor/attention_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/strided.h"
 #include "ops/through_f32.h"
 
@@ -182,8 +183,22 @@ struct Attention {
         }
     }
 
+    /// With the four dimensions of the scores, in which it may repeat.
+    static ggml_tensor* lower_mask(Emit& e, ggml_tensor* mask, const Operands& in, const Extents& s) {
+        const auto given = in[3].sizes();
+        if (in[0].rank() > 4) {
+            auto scores = in[0].sizes();
+            const std::size_t rank = scores.size();
+            scores.back() = s.n;
+            scores[rank - 2] = s.m, scores[rank - 3] = s.heads;
+            return e.reshape(repeat_to(e, mask, given, scores), std::array{s.batch, s.heads, s.m, s.n});
+        }
+        std::vector<std::int64_t> shape(4 - given.size(), 1);
+        shape.insert(shape.end(), given.begin(), given.end());
+        return e.reshape(mask, shape);
+    }
+
     static Status lowerable(const Operands& in, const Attrs&) {
-        if (in[0].rank() > 4) return unsupported("rank {}", in[0].rank());
         for (int i = 0; i < 3; ++i)
             if (in[i].elements() == 0) return unsupported("an empty operand");
         return works_through_f32(in[0].dtype);
@@ -204,9 +219,7 @@ struct Attention {
         scores = e.scale(scores, static_cast<float>(scale_of(a, s.width)), 0);
         ggml_tensor* seen = nullptr;
         if (in.has(3)) {
-            std::vector<std::int64_t> shape(4 - in[3].shape.size(), 1);
-            for (std::int64_t d : in[3].sizes()) shape.push_back(d);
-            ggml_tensor* mask = to_f32(e, e.reshape(x[3], shape), t);
+            ggml_tensor* mask = lower_mask(e, to_f32(e, x[3], t), in, s);
             scores = e.binary(Binary::add, scores, mask);
             constexpr float kMost = std::numeric_limits<float>::max();
             if (a.zero_if_masked) {

@@ -70,15 +70,31 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a) {
     // ggml's CPU convolution gathers at least one patch and its results in a fixed work area.
     constexpr std::int64_t kWorkArea = 16 * 1024 * 1024 / sizeof(float);
-    if (a.layout_of_output() != a.input_layout) return unsupported("an output in another layout");
     const Axes filter = filter_of(in, a);
     const auto [outputs, inputs, height, width] = filter.size;
     if (!is_depthwise(filter, a)) {
-        if (a.groups != 1) return unsupported("{} groups of {} channels", a.groups, inputs);
+        if (a.groups > kMostGroups) return unsupported("{} groups of {} channels", a.groups, inputs);
         if (inputs * height * width + outputs > kWorkArea)
             return unsupported("a filter of {}", str(in[1].shape));
     }
     return works_through_f32(in[0].dtype);
+}
+
+ggml_tensor* by_groups(Emit& e, ggml_tensor* image, ggml_tensor* filter, std::int64_t groups,
+                       const std::function<ggml_tensor*(ggml_tensor*, ggml_tensor*)>& convolve) {
+    const auto part = [&](ggml_tensor* x, std::size_t axis, std::int64_t group) {
+        std::array<std::int64_t, 4> start{}, size{};
+        for (int i = 0; i < 4; ++i) size[i] = Emit::extent(x, 3 - i);
+        size[axis] /= groups;
+        start[axis] = group * size[axis];
+        return e.contiguous(e.slice(x, start, size));
+    };
+    ggml_tensor* y = nullptr;
+    for (std::int64_t group = 0; group < groups; ++group) {
+        ggml_tensor* some = convolve(part(image, 1, group), part(filter, 0, group));
+        y = y ? e.concat(y, some, 1, 4) : some;
+    }
+    return y;
 }
 
 ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
@@ -96,13 +112,18 @@ ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operan
                            std::array<std::int64_t, 4>{0, 0, a.padding[1], a.padding[3]});
         padding = {0, 0};
     }
-    ggml_tensor* y =
-        e.conv_2d(image, filter, a.strides, padding, a.dilations, is_depthwise(filter_of(in, a), a));
+    const bool depthwise = is_depthwise(filter_of(in, a), a);
+    const auto convolve = [&](ggml_tensor* planes, ggml_tensor* weights) {
+        return e.conv_2d(planes, weights, a.strides, padding, a.dilations, depthwise);
+    };
+    ggml_tensor* y = depthwise || a.groups == 1 ? convolve(image, filter)
+                                                : by_groups(e, image, filter, a.groups, convolve);
     if (in.has(2)) {
         const std::array<std::int64_t, 3> per_channel{in[2].shape[0].size(), 1, 1};
         y = e.binary(Binary::add, y, e.reshape(to_f32(e, x[2], in[2].dtype), per_channel));
     }
-    return nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
+    const bool is_nhwc = a.layout_of_output() == ImageLayout::nhwc;
+    return is_nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
 }
 
 bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,12 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 /// dimensions.
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a);
 ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in, const Conv2dAttrs& a);
+
+/// A convolution of several groups as several of one, whose outputs are put together: each of channels of the
+/// image and of the filter's first dimension. More groups than these have no lowering.
+inline constexpr std::int64_t kMostGroups = 32;
+ggml_tensor* by_groups(Emit& e, ggml_tensor* image, ggml_tensor* filter, std::int64_t groups,
+                       const std::function<ggml_tensor*(ggml_tensor*, ggml_tensor*)>& convolve);
 
 /// The kernels read images as nchw and filters as oihw: as they lie, or constant ones brought into that
 /// order.

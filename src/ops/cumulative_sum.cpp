@@ -2,7 +2,11 @@
 #include <algorithm>
 #include <array>
 
+#include "emit/emit.h"
 #include "ops/arithmetic.h"
+#include "ops/composed.h"
+#include "ops/elementwise.h"
+#include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"
@@ -58,6 +62,43 @@ struct CumulativeSum {
             }
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        const Dim& extent =
+            in[0].shape[static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value())];
+        if (extent.size() > composed::kMostPositions) return unsupported("extent {}", extent.size());
+        return works_through_f32(in[0].dtype);
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const auto shape = in[0].sizes();
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value());
+        const std::int64_t outer = extent_product(shape, 0, axis), extent = shape[axis],
+                           inner = extent_product(shape, axis + 1, shape.size());
+        const std::array lines{outer, extent, inner}, turned{outer, inner, extent};
+        const std::array rows{outer * inner, extent};
+        constexpr std::array exchange{0, 2, 1};
+        ggml_tensor* y = e.reshape(to_f32(e, x[0], in[0].dtype), lines);
+        if (a.reversed) y = composed::reversed_rows(e, y);
+        if (inner > 1) y = e.contiguous(e.permute(y, exchange));
+        y = e.cumulative_sum(e.reshape(y, rows));
+        if (a.exclusive) y = moved_on(e, y);
+        if (inner > 1) y = e.contiguous(e.permute(e.reshape(y, turned), exchange));
+        if (a.reversed) y = composed::reversed_rows(e, e.reshape(y, lines));
+        return {from_f32(e, y, in[0])};
+    }
+    /// Rows that begin with 0 and lack their last element.
+    static ggml_tensor* moved_on(Emit& e, ggml_tensor* rows) {
+        const std::int64_t count = Emit::extent(rows, 1), extent = Emit::extent(rows, 0);
+        const auto part = [&](std::int64_t columns) {
+            const std::array<std::int64_t, 2> start{0, 0}, size{count, columns};
+            return e.contiguous(e.slice(rows, start, size));
+        };
+        ggml_tensor* first = e.fill(part(1), 0);
+        return extent == 1 ? first : e.concat(first, part(extent - 1), 1, 2);
+    }
+    static constexpr std::array kernels{OnePass<CumulativeSum>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 1);

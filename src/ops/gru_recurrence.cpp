@@ -4,10 +4,12 @@
 
 #include <array>
 
+#include "ops/elementwise.h"
 #include "ops/gru.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/recurrence_kernel.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace::ops {
 namespace {
@@ -55,6 +57,17 @@ struct GruRecurrence {
         });
     }
 
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const SequenceOperands which{
+            .recurrent_weight = 1, .recurrent_bias = kBias, .hidden = kHidden, .gates = 3};
+        const auto directions = lowered_directions(e, x, in, which, a.direction, a.hidden_size);
+        return as_types(e, lower_gru(e, a, directions), infer(in, a).value());
+    }
+
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return in[0].dtype == DType::f32 && detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh";
     }
@@ -88,7 +101,8 @@ struct GruRecurrence {
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
                   .run = &run_kernel<true>},
-        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
+        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
+        OnePass<GruRecurrence>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -123,6 +137,7 @@ struct GruRecurrence {
                          {"reset_after", after},
                          {"layout", std::string(layout)}});
         }
+        add(DType::f32, 5, 1, true, true, {{"activations", std::string("relu,sigmoid")}});
         add(DType::f16, 5, 1, true, false, backward);
         add(DType::f64, 5, 1, true, false,
             {{"layout", std::string("rzn")}, {"activations", std::string("relu,sigmoid")}});

@@ -4,10 +4,12 @@
 
 #include <array>
 
+#include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/lstm.h"
 #include "ops/op.h"
 #include "ops/recurrence_kernel.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace::ops {
 namespace {
@@ -54,6 +56,17 @@ struct LstmRecurrence {
         });
     }
 
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const SequenceOperands which{
+            .recurrent_weight = 1, .peephole = kPeephole, .hidden = 3, .cell = 4, .gates = 4};
+        const auto directions = lowered_directions(e, x, in, which, a.direction, a.hidden_size);
+        return as_types(e, lower_lstm(e, a, directions), infer(in, a).value());
+    }
+
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return in[0].dtype == DType::f32 && !in.has(kPeephole) &&
                detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh,tanh";
@@ -90,7 +103,8 @@ struct LstmRecurrence {
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
                   .run = &run_kernel<true>},
-        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
+        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
+        OnePass<LstmRecurrence>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);

@@ -11,7 +11,7 @@ struct ggml_backend_device;
 namespace headrace {
 
 /// How many ggml tensors a node's lowering creates at most.
-std::size_t most_tensors(const Node& node);
+std::size_t most_tensors(const Graph& graph, const Node& node);
 
 /// How a device computes, as far as that was tried.
 struct DeviceArithmetic {

@@ -90,7 +90,7 @@ TEST(InexactDevice, ACheckNamesTheOpsThatItGetsWrongAndHasThemRunOnTheCpu) {
     for (const OpCheck& check : checks)
         if (check.wrong) wrong.push_back(check.op);
     EXPECT_THAT(wrong, ::testing::IsSupersetOf({"sqrt", "layer_normalization"}));
-    EXPECT_LT(wrong.size(), 12u);
+    EXPECT_LT(wrong.size(), 20u);
     EXPECT_GT(checks.size(), 40u);
     TestGraph g;
     g.output("y", g.op("abs", {g.op("sqrt", {g.op("abs", {g.input("x", {3})})})}));
