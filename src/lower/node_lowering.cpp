@@ -10,6 +10,15 @@ namespace {
 constexpr std::size_t kBlobAlignment = 64;
 constexpr int kMaxCustomInputs = GGML_MAX_SRC - 1;
 
+/// A view that begins where a device need not be able to bind memory, which some of ggml's operations want.
+/// Devices compute with no other types than these.
+bool begins_between_places(const ggml_tensor* output) {
+    constexpr std::size_t kPlace = 256;  // as much as Vulkan may ask for
+    if (!output || !output->view_src || output->view_offs % kPlace == 0) return false;
+    return output->type == GGML_TYPE_F32 || output->type == GGML_TYPE_F16 || output->type == GGML_TYPE_BF16 ||
+           output->type == GGML_TYPE_I32;
+}
+
 std::size_t aligned(std::size_t n) { return (n + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment; }
 
 CustomNode& add_custom(const Node& node, const NodePlan& plan, CustomNodes& customs) {
@@ -77,7 +86,8 @@ std::vector<ggml_tensor*> NodeLowering::native(const Node& node, const NodePlan&
     outputs.resize(node.outputs.size());
     if (node.op->is_pure())
         for (ggml_tensor*& output : outputs)
-            if (is_written_state(output)) output = emit.copy(output);
+            if (is_written_state(output) || (plan.on_device && begins_between_places(output)))
+                output = emit.copy(output);
     return outputs;
 }
 

@@ -117,6 +117,16 @@ Tensor erf(Emit& e, Tensor x) {
     return keep_nan(e, e.clamp(div(e, mul(e, near, p), q), -1, 1), x);
 }
 
+/// Likewise, for |x| <= 9.02. Devices have tanh as a quotient of exponentials, which is inexact near 0.
+Tensor tanh(Emit& e, Tensor x) {
+    Tensor near = e.clamp(x, -9.021f, 9.021f), square = mul(e, near, near);
+    Tensor p = polynomial(e, square,
+                          {0.99999997902f, 0.13379719333f, 0.00349403618f, 2.058350660e-5f, 1.331910437e-8f});
+    Tensor q =
+        polynomial(e, square, {1.0f, 0.46713034575f, 0.02587107945f, 3.283095433e-4f, 7.762033290e-7f});
+    return keep_nan(e, e.clamp(div(e, mul(e, near, p), q), -1, 1), x);
+}
+
 Tensor log1p(Emit& e, Tensor x) {
     Tensor near = mul(e, e.clamp(x, -0.5f, 1), is_near_zero(e, x));
     Tensor far = e.unary(Unary::log, plus(e, sub(e, x, near), 1));
@@ -250,6 +260,22 @@ Tensor is_zero(Emit& e, Tensor x) { return sub(e, is_number(e, x), step(e, magni
 /// 1 where x has a fraction; infinities have none.
 Tensor has_fraction(Emit& e, Tensor x) { return step(e, sub(e, x, e.unary(Unary::floor, x))); }
 
+constexpr float kMostMultiplied = 31;
+
+/// a to the power of whole numbers up to kMostMultiplied and down to that less than 0, by multiplication.
+Tensor multiplied(Emit& e, Tensor a, Tensor b) {
+    Tensor one = e.fill(a, 1), product = one, square = a, rest = magnitude(e, b);
+    for (int bit = 1; bit <= static_cast<int>(kMostMultiplied); bit *= 2) {
+        Tensor half = e.unary(Unary::floor, e.scale(rest, 0.5f, 0));
+        // Of NaN and of fractions, whose powers are others, this is a bit, too.
+        Tensor is_set = step(e, plus(e, sub(e, rest, e.scale(half, 2, 0)), -0.5f));
+        product = mul(e, product, select(e, is_set, square, one));
+        square = mul(e, square, square);
+        rest = half;
+    }
+    return select(e, step(e, e.unary(Unary::neg, b)), reciprocal(e, product), product);
+}
+
 }  // namespace
 
 Tensor pow(Emit& e, Tensor a, Tensor b) {
@@ -266,7 +292,9 @@ Tensor pow(Emit& e, Tensor a, Tensor b) {
     Tensor is_finite = without(e, step(e, plus(e, magnitude(e, a), -kLargest)));
     Tensor wrong = mul(e, mul(e, fraction, step(e, e.unary(Unary::neg, a))), is_finite);
     wrong = step(e, add(e, wrong, mul(e, below, without(e, is_number(e, b)))));
-    return nan_where(e, wrong, signed_power);
+    Tensor is_small = step(e, e.scale(magnitude(e, b), -1, kMostMultiplied + 0.5f));
+    return select(e, mul(e, is_small, without(e, fraction)), multiplied(e, a, b),
+                  nan_where(e, wrong, signed_power));
 }
 
 /// Infinities of a margin are 1 - 1 / 0, which are no product with the 0 inside.

@@ -48,6 +48,7 @@ Tensor reciprocal(Emit& e, Tensor x);
 Tensor sign(Emit& e, Tensor x);
 Tensor round_even(Emit& e, Tensor x);
 Tensor erf(Emit& e, Tensor x);
+Tensor tanh(Emit& e, Tensor x);
 Tensor log1p(Emit& e, Tensor x);
 /// The logarithm of a number that is not negative, exact near 1.
 Tensor log(Emit& e, Tensor x);
@@ -69,7 +70,8 @@ Tensor elu(Emit& e, Tensor x, float alpha);
 Tensor max(Emit& e, Tensor a, Tensor b);
 Tensor min(Emit& e, Tensor a, Tensor b);
 Tensor atan2(Emit& e, Tensor y, Tensor x);
-/// Its relative error grows with |b log a|, to 1e-5 at the ends of the range.
+/// Where b is no small whole number, its relative error grows with |b log a|, to 1e-5 at the ends of the
+/// range.
 Tensor pow(Emit& e, Tensor a, Tensor b);
 
 /// A tensor of those extents, of any type, with its dimensions in another order, as numpy.transpose has it.

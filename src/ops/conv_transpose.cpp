@@ -362,7 +362,9 @@ struct ConvTranspose2d {
             const auto margin = [](std::int64_t n) { return std::max<std::int64_t>(n, 0); };
             const std::array<std::int64_t, 4> before{0, 0, margin(rows.before), margin(columns.before)},
                 after{0, 0, margin(rows.after), margin(columns.after)};
-            image = e.contiguous(e.slice(image, start, size));
+            const bool is_cut = rows.start() > 0 || columns.start() > 0;
+            image = e.slice(image, start, size);
+            image = is_cut ? e.copy(image) : e.contiguous(image);
             return composed::pad(e, image, before, after, 0);
         }
         /// As conv2d has filters: [groups · outputs, inputs of a group, h, w].

@@ -87,7 +87,7 @@ ggml_tensor* by_groups(Emit& e, ggml_tensor* image, ggml_tensor* filter, std::in
         for (int i = 0; i < 4; ++i) size[i] = Emit::extent(x, 3 - i);
         size[axis] /= groups;
         start[axis] = group * size[axis];
-        return e.contiguous(e.slice(x, start, size));
+        return e.copy(e.slice(x, start, size));  // devices bind images and filters from their first byte on
     };
     ggml_tensor* y = nullptr;
     for (std::int64_t group = 0; group < groups; ++group) {

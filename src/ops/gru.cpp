@@ -52,7 +52,7 @@ struct Gru {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction);
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
@@ -135,8 +135,8 @@ struct GruCell {
         });
     }
 
-    static Status lowerable(const Operands& in, const Attrs&) {
-        return recurrence_lowerable(in[0], 1, Direction::forward);
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], 1, Direction::forward, a);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "ops/elementwise.h"
 #include "ops/gru.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -58,7 +57,7 @@ struct GruRecurrence {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction);
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
@@ -101,8 +100,7 @@ struct GruRecurrence {
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
                   .run = &run_kernel<true>},
-        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
-        OnePass<GruRecurrence>::kKernel};
+        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -137,7 +135,6 @@ struct GruRecurrence {
                          {"reset_after", after},
                          {"layout", std::string(layout)}});
         }
-        add(DType::f32, 5, 1, true, true, {{"activations", std::string("relu,sigmoid")}});
         add(DType::f16, 5, 1, true, false, backward);
         add(DType::f64, 5, 1, true, false,
             {{"layout", std::string("rzn")}, {"activations", std::string("relu,sigmoid")}});

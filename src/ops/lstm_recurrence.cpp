@@ -57,7 +57,7 @@ struct LstmRecurrence {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction);
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "ops/fused_activation.h"
+#include "ops/composed.h"
 #include "ops/through_f32.h"
 
 namespace headrace::ops {
@@ -13,11 +13,10 @@ using Tensor = ggml_tensor*;
 
 Tensor activated(Emit& e, GateFunction f, Tensor x) {
     switch (f) {
-        case GateFunction::relu: return lower_activation(e, Activation::relu, x);
         case GateFunction::sigmoid: return e.unary(Unary::sigmoid, x);
-        case GateFunction::tanh: return e.unary(Unary::tanh, x);
+        case GateFunction::tanh: return composed::tanh(e, x);
+        default: return x;  // relu has no lowering
     }
-    return x;
 }
 
 Tensor add(Emit& e, Tensor a, Tensor b) { return e.binary(Binary::add, a, b); }
@@ -45,11 +44,13 @@ Tensor stacked(Emit& e, std::vector<Tensor> parts) {
     return parts.front();
 }
 
+// Products want operands that begin where a device's memory may be bound: parts are copied.
+
 /// Row `number` of a matrix, which may be absent.
 Tensor row(Emit& e, Tensor matrix, std::int64_t number) {
     if (!matrix) return nullptr;
     const std::array<std::int64_t, 2> start{number, 0}, size{1, Emit::extent(matrix, 0)};
-    return e.flatten(e.contiguous(e.slice(matrix, start, size)));
+    return e.flatten(e.copy(e.slice(matrix, start, size)));
 }
 
 /// Matrix `number` of several, which may be absent.
@@ -58,7 +59,7 @@ Tensor matrix(Emit& e, Tensor matrices, std::int64_t number) {
     const std::array<std::int64_t, 3> start{number, 0, 0},
         size{1, Emit::extent(matrices, 1), Emit::extent(matrices, 0)};
     const std::array<std::int64_t, 2> extents{size[1], size[2]};
-    return e.reshape(e.contiguous(e.slice(matrices, start, size)), extents);
+    return e.reshape(e.copy(e.slice(matrices, start, size)), extents);
 }
 
 struct CellSteps {
@@ -125,7 +126,7 @@ struct GruSteps : CellSteps {
     /// Of the new gate alone.
     Tensor new_sums(Emit& e, const LoweredDirection& d, Tensor scaled) const {
         const std::array<std::int64_t, 2> start{2 * hidden_size, 0}, size{hidden_size, hidden_size};
-        Tensor sums = e.mat_mul_transposed(scaled, e.contiguous(e.slice(d.recurrent_weight, start, size)));
+        Tensor sums = e.mat_mul_transposed(scaled, e.copy(e.slice(d.recurrent_weight, start, size)));
         if (!d.recurrent_bias) return sums;
         const std::array first{2 * hidden_size}, count{hidden_size};
         return add(e, sums, e.slice(d.recurrent_bias, first, count));
@@ -193,7 +194,11 @@ ggml_tensor* cell_input(Emit& e, ggml_tensor* input, ggml_tensor* weight, ggml_t
     return e.reshape(gates, sequence);
 }
 
-Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction) {
+Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction,
+                            std::string_view activations, std::int64_t hidden_size) {
+    constexpr std::int64_t kFewest = 16;
+    if (hidden_size < kFewest) return unsupported("{} hidden values", hidden_size);
+    if (activations.find("relu") != std::string_view::npos) return unsupported("activations {}", activations);
     if (steps * directions(direction) > kMostLoweredSteps)
         return unsupported("{} steps in {} directions", steps, directions(direction));
     return works_through_f32(input.dtype);

@@ -36,7 +36,15 @@ std::vector<LoweredDirection> lowered_directions(Emit& e, std::span<ggml_tensor*
 /// What the gates of one step get from its input [batch, inputs]; a bias may be absent.
 ggml_tensor* cell_input(Emit& e, ggml_tensor* input, ggml_tensor* weight, ggml_tensor* bias);
 
-Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction);
+/// Not with relu, which passes on what sums in f32 have lost, nor for few hidden values, whose steps the CPU
+/// takes in less time, and closer to WebNN's tolerances.
+Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction,
+                            std::string_view activations, std::int64_t hidden_size);
+template <class Attrs>
+Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction,
+                            const Attrs& a) {
+    return recurrence_lowerable(input, steps, direction, a.activations, a.hidden_size);
+}
 
 /// The op's outputs in f32: last hidden states, of an LSTM last cells, and the sequence where it is asked
 /// for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -51,10 +52,20 @@ bool fits_grid(const ggml_tensor* t) {
     }
 }
 
+/// Some devices say that they copy other types, too, and end the process.
+bool is_copied(const ggml_tensor* t) {
+    const auto is_known = [](ggml_type type) {
+        return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ||
+               type == GGML_TYPE_I32;
+    };
+    if (t->op != GGML_OP_CPY && t->op != GGML_OP_CONT && t->op != GGML_OP_DUP) return true;
+    return is_known(t->type) && is_known(t->src[0]->type);
+}
+
 }  // namespace
 
 std::size_t most_tensors(const Graph& graph, const Node& node) {
-    constexpr std::size_t kPerNode = 256, kPerOperand = 4, kPerStep = 64;
+    constexpr std::size_t kPerNode = 256, kPerOperand = 4, kPerStep = 128;
     const std::size_t operands = std::max(node.inputs.size(), node.op->operands.size());
     std::size_t steps = 0;
     if (is(node, "lstm") || is(node, "gru") || is(node, "lstm_recurrence") || is(node, "gru_recurrence")) {
@@ -63,6 +74,20 @@ std::size_t most_tensors(const Graph& graph, const Node& node) {
             static_cast<std::size_t>(std::min(2 * graph.value(node.inputs[0]).type.shape[0].size(), kMost));
     }
     return kPerNode + kPerStep * steps + kPerOperand * (operands + node.outputs.size());
+}
+
+std::vector<ValueId> written_states(const Graph& graph) {
+    std::map<ValueId, ValueId> state_of;  // of new versions
+    std::vector<ValueId> written;
+    for (const Node& node : graph.nodes) {
+        written.push_back(kNoValue);
+        if (node.op->is_pure()) continue;
+        const ValueId operand = node.inputs[node.op->writes_state];
+        const auto version = state_of.find(operand);
+        written.back() = version == state_of.end() ? operand : version->second;
+        state_of[node.outputs[0]] = written.back();
+    }
+    return written;
 }
 
 bool takes(ggml_backend_device* device, const DeviceArithmetic& arithmetic, const Graph& graph,
@@ -84,8 +109,8 @@ bool takes(ggml_backend_device* device, const DeviceArithmetic& arithmetic, cons
     for (ggml_tensor* t = ggml_get_first_tensor(context.get()); t;
          t = ggml_get_next_tensor(context.get(), t)) {
         if (Emit::is_for_cpu(t)) continue;
-        if (!is_exact(arithmetic, t) || !fits_grid(t) || !ggml_backend_dev_supports_op(device, t) ||
-            (!t->view_src && !fits(memory, t)))
+        if (!is_exact(arithmetic, t) || !fits_grid(t) || !is_copied(t) ||
+            !ggml_backend_dev_supports_op(device, t) || (!t->view_src && !fits(memory, t)))
             return false;
     }
     return true;

@@ -113,14 +113,12 @@ void keep_within_room(Plan& plan, const PlanOptions& options, std::vector<bool>&
 void place_states(Plan& plan, const PlanOptions& options, std::vector<bool>& changed_nodes) {
     PlanOptions without_device = options;
     without_device.devices.clear();
+    const std::vector<ValueId> written = written_states(plan.graph);
     plan.device_states.assign(plan.graph.states.size(), false);
     for (std::size_t s = 0; s < plan.graph.states.size(); ++s) {
         std::vector<std::size_t> writers;
-        for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-            const Node& node = plan.graph.nodes[i];
-            if (!node.op->is_pure() && node.inputs[node.op->writes_state] == plan.graph.states[s])
-                writers.push_back(i);
-        }
+        for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+            if (written[i] == plan.graph.states[s]) writers.push_back(i);
         const auto is_there = [&](std::size_t i) { return plan.nodes[i].on_device; };
         plan.device_states[s] = !writers.empty() && std::ranges::all_of(writers, is_there);
         if (plan.device_states[s]) continue;

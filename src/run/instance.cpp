@@ -31,11 +31,9 @@ const std::byte* place_of(const Plan& plan, const Constant& constant) {
 void Instance::place_leaves(const States& states) {
     states_ = states;
     is_written_.assign(states.size(), false);
-    for (const Node& node : plan_->graph.nodes)
-        if (!node.op->is_pure()) {
-            const auto at = std::ranges::find(plan_->graph.states, node.inputs[node.op->writes_state]);
+    for (const ValueId state : written_states(plan_->graph))
+        if (const auto at = std::ranges::find(plan_->graph.states, state); at != plan_->graph.states.end())
             is_written_[static_cast<std::size_t>(at - plan_->graph.states.begin())] = true;
-        }
     for (std::size_t i = 0; i < states.size(); ++i)
         if (!is_on_device(i)) place_on_host(lowered_.states[i], states[i]->host());
     for (const ConstantTensor& c : lowered_.constants)

@@ -144,8 +144,9 @@ TEST(DeviceState, StaysOnTheCpuWhereANodeThereWritesIt) {
     TestGraph g;
     const ValueId total = g.state("total", {6}), x = g.input("x", {6});
     const ValueId positions = g.constant<std::int64_t>({2}, {0, 5}, DType::i64);  // no device's
-    g.op("cache_update", {total, positions, g.op("slice", {x}, {{"starts", List{1}}, {"sizes", List{2}}})});
-    g.output("total", g.op("accumulate", {total, x}));
+    const ValueId updated = g.op(
+        "cache_update", {total, positions, g.op("slice", {x}, {{"starts", List{1}}, {"sizes", List{2}}})});
+    g.output("total", g.op("accumulate", {updated, x}));
     Session session(compile(g.finish(), {.device = test_device(), .threads = 1}));
     const std::vector<float> values{1, 2, 3, 4, 5, 6};
     EXPECT_EQ(run(session, {{6}}, {values})[0], (std::vector<float>{3, 2, 3, 4, 5, 9}));
