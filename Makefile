@@ -102,6 +102,11 @@ bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperat
 	@$(BUILD) --target products
 	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))
 
+bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, with what it costs in accuracy (MODELS="minilm_128 resnet18")
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
+
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks
 	@$(BUILD) --target products

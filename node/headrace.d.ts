@@ -87,6 +87,8 @@ export interface LoadOptions {
   roundActivations?: boolean;
   /** "low": without transformed filters. */
   memory?: 'normal' | 'low';
+  /** "fast": products of float32 are rounded where that is faster. */
+  precision?: 'exact' | 'fast';
   /** Where packed weights are kept for later starts: "on", a folder or "off". */
   packedCache?: string;
   /** Where the choices of `headrace bench --tune` are: "on", a folder or "off". */

@@ -133,6 +133,16 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         ->check(CLI::IsMember({"normal", "low"}))
         ->type_name("")
         ->group(kRunning);
+    command
+        .add_option_function<std::string>(
+            "--precision",
+            [&](const std::string& name) {
+                options.compile.precision = name == "fast" ? Precision::fast : Precision::exact;
+            },
+            "exact (default), or fast: products of f32 are rounded where that is faster, on CPUs to bf16")
+        ->check(CLI::IsMember({"exact", "fast"}))
+        ->type_name("")
+        ->group(kRunning);
     add("--without-pass", options.compile.disabled_passes, "PASS", kRunning,
         "turn a pass of the optimiser off; may be repeated")
         ->allow_extra_args(false);

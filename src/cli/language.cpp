@@ -104,10 +104,12 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
     const CLI::App* command = app.get_subcommand(all[0]);
     const auto keeps = [&](const std::string& name) { return command->get_option_no_throw(name) != nullptr; };
     HR_ASSIGN(const serve::ServeOptions given, serve::take_model_options(all, keeps, rest));
-    for (const auto& [set, name] : {std::pair(!given.embedding_model.empty(), "--embed"),
-                                    std::pair(!given.ranking_model.empty(), "--rank"),
-                                    std::pair(!given.encoder.tokenizer.empty(), "--tokenizer"),
-                                    std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
+    for (const auto& [set, name] :
+         {std::pair(!given.embedding_model.empty(), "--embed"),
+          std::pair(!given.ranking_model.empty(), "--rank"),
+          std::pair(!given.encoder.tokenizer.empty(), "--tokenizer"),
+          std::pair(given.encoder.compile.precision == Precision::fast, "--precision"),
+          std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
         if (set) return unsupported("{} is an option of `headrace serve`, and not of {}", name, all[0]);
     for (const std::string& note : given.notes) std::fprintf(stderr, "%s\n", note.c_str());
     flags = {given.model, given.parameters};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emit/emit.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/tensor/attention_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -30,6 +31,7 @@ struct Attention {
         bool causal = false;
         bool zero_if_masked = true;
         bool heads_after_rows = false;
+        bool round_to_bf16 = false;
         static void fields(auto&& f) {
             f("scale", &Attrs::scale, "factor of the products; absent: 1 / sqrt of the query's last extent");
             f("causal", &Attrs::causal, "query i sees keys 0 to i");
@@ -38,6 +40,9 @@ struct Attention {
             f("heads_after_rows", &Attrs::heads_after_rows,
               "query, key, value and result are […, rows, heads, width], as products of one matrix for all "
               "heads give them; else […, heads, rows, width]");
+            f("round_to_bf16", &Attrs::round_to_bf16,
+              "what is f32 may be rounded to bf16 as it is multiplied: query, key, value and softmax's "
+              "results");
         }
     };
 
@@ -230,6 +235,11 @@ struct Attention {
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void*) {
         return in[0].dtype == DType::f32 && in[0].rank() <= 4;
     }
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return detail::attrs_ref<Attrs>(attrs).round_to_bf16 && kernel_applies(in, is_constant, attrs) &&
+               kernels::has_bf16_gemm();
+    }
+    template <bool rounds>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape, a);
@@ -258,11 +268,13 @@ struct Attention {
         }
         g.causal = a.causal;
         g.zero_if_masked = a.zero_if_masked;
+        g.round_to_bf16 = rounds;
         g.scale = static_cast<float>(scale_of(a, e.width));
         kernels::attention_f32(g, args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "attention_f32", .applies = &kernel_applies, .run = &run_kernel}};
+        KernelDef{.name = "attention_bf16", .applies = &bf16_applies, .run = &run_kernel<true>},
+        KernelDef{.name = "attention_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         const Extents e(in[0].sizes(), in[1].sizes(), in[2].sizes(), a);
@@ -302,6 +314,17 @@ struct Attention {
             {{"heads_after_rows", true}, {"causal", true}});
         add(DType::f32, {2, 2, 6, 2, 8}, {2, 2, 6, 1, 8}, {2, 2, 6, 1, 8}, Shape{2, 1, 2, 1, 6}, after);
         add(DType::f16, {2, 5, 4, 16}, {2, 9, 2, 16}, {2, 9, 2, 16}, Shape{5, 9}, after);
+        for (const NamedAttrs& attrs : {NamedAttrs{}, causal, after})
+            for (const std::int64_t keys : {45, 130}) {
+                const bool are_after = attrs == after;
+                const Shape q = are_after ? Shape{2, 70, 4, 33} : Shape{2, 4, 70, 33};
+                const Shape k = are_after ? Shape{2, keys, 2, 33} : Shape{2, 2, keys, 33};
+                Shape v = k;
+                v.back() = 24;
+                add(DType::f32, q, k, v, std::nullopt, attrs);
+                list.back().attrs.emplace_back("round_to_bf16", true);
+                list.back().tolerance = 0.05;
+            }
         for (DType t : {DType::f16, DType::bf16, DType::f64})
             add(t, {2, 4, 5, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}, Shape{5, 9}, {});
         return list;

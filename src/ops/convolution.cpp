@@ -1,5 +1,6 @@
 #include "ops/convolution.h"
 
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "ops/infer.h"
 #include "ops/through_f32.h"
 
@@ -234,12 +235,54 @@ std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a)
            sizeof(float);
 }
 
-void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+namespace {
+
+template <class T, auto Pack>
+void pack_transformed(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
     const Axes axes(filter.shape, filter_axes(a.filter_layout));
     std::vector<float> ordered(static_cast<std::size_t>(filter.elements()));
     copy_filter(filter, a, {2, 3, 1, 0}, reinterpret_cast<std::byte*>(ordered.data()));
-    kernels::pack_winograd_filters(ordered.data(), static_cast<std::size_t>(axes.size[1]),
-                                   static_cast<std::size_t>(axes.size[0]), reinterpret_cast<float*>(packed));
+    Pack(ordered.data(), static_cast<std::size_t>(axes.size[1]), static_cast<std::size_t>(axes.size[0]),
+         reinterpret_cast<T*>(packed));
+}
+
+}  // namespace
+
+void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    pack_transformed<float, &kernels::pack_winograd_filters>(filter, a, packed);
+}
+
+bool nhwc_bf16_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return a.round_to_bf16 && nhwc_conv2d_kernel_applies(in, filter_is_constant, a) &&
+           kernels::has_bf16_gemm();
+}
+
+bool nhwc_bf16_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return nhwc_bf16_kernel_applies(in, filter_is_constant, a) &&
+           nhwc_winograd_kernel_applies(in, filter_is_constant, a);
+}
+
+std::size_t nhwc_bf16_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const FilterSizes sizes(in[1].sizes(), a);
+    return kernels::packed_bf16_filter_bytes(sizes.out_channels, sizes.groups, sizes.depth);
+}
+
+std::size_t nhwc_bf16_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const Axes filter = filter_of(in, a);
+    return kernels::packed_bf16_winograd_filter_bytes(static_cast<std::size_t>(filter.size[1]),
+                                                      static_cast<std::size_t>(filter.size[0]));
+}
+
+void pack_nhwc_bf16_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    const FilterSizes sizes(filter.shape, a);
+    std::vector<float> ordered(sizes.out_channels * sizes.depth);
+    copy_filter(filter, a, {0, 2, 3, 1}, reinterpret_cast<std::byte*>(ordered.data()));
+    kernels::pack_bf16_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
+                               reinterpret_cast<std::uint16_t*>(packed));
+}
+
+void pack_nhwc_bf16_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    pack_transformed<std::uint16_t, &kernels::pack_bf16_winograd_filters>(filter, a, packed);
 }
 
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {

@@ -9,6 +9,7 @@
 
 #include "emit/emit.h"
 #include "ir/op_def.h"
+#include "kernels/conv/nhwc_bf16_conv2d.h"
 #include "kernels/conv/nhwc_conv2d_f32.h"
 #include "kernels/conv/nhwc_winograd_conv2d_f32.h"
 #include "kernels/conv/packed_conv2d_f32.h"
@@ -40,7 +41,8 @@ struct Conv2dAttrs {
     std::int64_t groups = 1;
     ImageLayout input_layout = ImageLayout::nchw;
     FilterLayout filter_layout = FilterLayout::oihw;
-    std::optional<ImageLayout> output_layout;  ///< fused_conv2d's
+    std::optional<ImageLayout> output_layout;  ///< fused_conv2d's, as the next one
+    bool round_to_bf16 = false;
     ImageLayout layout_of_output() const { return output_layout.value_or(input_layout); }
     static void fields(auto&& f) {
         using A = Conv2dAttrs;
@@ -93,6 +95,13 @@ std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a)
 void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 void pack_nhwc_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 void order_nhwc_depthwise_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered);
+/// Where it may round, and this processor multiplies bf16: the same in 16 bits.
+bool nhwc_bf16_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+bool nhwc_bf16_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+std::size_t nhwc_bf16_filter_bytes(const Operands& in, const Conv2dAttrs& a);
+std::size_t nhwc_bf16_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a);
+void pack_nhwc_bf16_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+void pack_nhwc_bf16_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 /// The kernels' arguments, without epilogue.
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
 
@@ -150,6 +159,22 @@ struct Conv2dKernels {
         kernels::nhwc_winograd_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
                                           args.share.nth);
     }
+    template <auto Applies>
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return Applies(in, is_constant[1], cast(attrs));
+    }
+    template <auto Bytes>
+    static std::size_t bf16_bytes(const Operands& in, const void* attrs) {
+        return Bytes(in, cast(attrs));
+    }
+    template <auto Pack>
+    static void pack_bf16(const ConstView& filter, const void* attrs, std::byte* packed) {
+        Pack(filter, cast(attrs), packed);
+    }
+    template <auto Kernel>
+    static void run_bf16(const TensorArgs& args, const void* attrs) {
+        Kernel(to_args(args, cast(attrs)), args.in[1].as<std::uint16_t>(), args.share.ith, args.share.nth);
+    }
     static bool nhwc_depthwise_applies(const Operands& in, std::span<const bool> is_constant,
                                        const void* attrs) {
         return nhwc_depthwise_kernel_applies(in, is_constant[1], cast(attrs));
@@ -164,6 +189,12 @@ struct Conv2dKernels {
         KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
         KernelDef{"nhwc_depthwise_conv2d_f32", &nhwc_depthwise_applies, 1, &ordered_bytes, &order_depthwise,
                   &run_nhwc_depthwise},
+        KernelDef{"nhwc_bf16_winograd_conv2d", &bf16_applies<&nhwc_bf16_winograd_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_winograd_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_winograd_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_winograd_conv2d>},
+        KernelDef{"nhwc_bf16_conv2d", &bf16_applies<&nhwc_bf16_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_conv2d>},
         KernelDef{"nhwc_winograd_conv2d_f32", &nhwc_winograd_applies, 1, &nhwc_winograd_bytes,
                   &pack_nhwc_winograd, &run_nhwc_winograd},
         KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc},

@@ -1,7 +1,7 @@
 // load(): ONNX models and graph files as functions of typed arrays.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,6 +57,23 @@ test('quantised products round their other operand unless that is left out', asy
   const lowPower = await of({ powerPreference: 'low-power' });
   assert.deepEqual(await of({ weights: 'q8_0', roundActivations: false }), lowPower);
   assert.notDeepEqual(await of({ weights: 'q8_0' }), lowPower);
+});
+
+test('products may be rounded where that is faster', async () => {
+  const size = 512;
+  const w = Float32Array.from({ length: size * 64 }, (_, i) => Math.sin(i));
+  const model = onnxModel({
+    nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+    inputs: [['x', 'float32', [1, size]]],
+    outputs: [['y', 'float32', [1, 64]]],
+    initializers: [['w', 'float32', [size, 64], w]],
+  });
+  const x = Float32Array.from({ length: size }, (_, i) => Math.cos(i));
+  const of = async (precision) => values((await (await load(model, { ...cpu, precision })).run({ x })).y);
+  const [exact, fast] = [await of('exact'), await of('fast')];
+  exact.forEach((y, i) => assert.ok(Math.abs(y - fast[i]) < 1, `${y} and ${fast[i]}`));
+  const hasBf16 = /avx512_bf16/.test(existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : '');
+  if (hasBf16) assert.notDeepEqual(fast, exact);
 });
 
 test('the options of memory, tuning and plans change no result', async () => {
@@ -241,6 +258,7 @@ const wrongLoads = [
   [[path, { thread: 1 }], /the options have no "thread"; there are dimensions, device/],
   [[path, { threads: 'two' }], /threads is a string; a number/],
   [[path, { threads: 1.5 }], /threads is 1.5; it must be a whole number/],
+  [[path, { precision: 'f16' }], /precision 'f16' is none of exact, fast/],
   [[path, { memory: 'high' }], /memory 'high' is none of normal, low/],
   [[path, { roundActivations: 1 }], /roundActivations is a number; true or false/],
   [[path, { cacheBytes: -1 }], /cacheBytes is -1; it must be a whole number/],

@@ -17,6 +17,7 @@ const settings = {
   weights: checkText,
   roundActivations: checkBoolean,
   memory: checkText,
+  precision: checkText,
   packedCache: checkText,
   tuning: checkText,
   cacheBytes: checkInteger,

@@ -60,6 +60,35 @@ TEST(InexactDevice, ADeviceThatRoundsFactorsMultipliesByConvolutionsOrOuterProdu
     EXPECT_THAT(device.violations(), IsEmpty());
 }
 
+// Rows of more than 8 are rounded by the device, in its own product alone.
+TEST(InexactDevice, MultipliesInItsOwnWayWhereItMayBeFast) {
+    LimitedDevice device({.rounds_products = true});
+    const Graph graph = product_of({20, 7}, {7, 3});
+    const CompileOptions fast{.device = device.name(), .threads = 1, .precision = Precision::fast};
+    const Ran there = run_filled(graph, fast), here = run_filled(graph, {.threads = 1});
+    EXPECT_THAT(there.devices(), ElementsAre(device.name()));
+    EXPECT_GT(largest_difference(there, here), 1e-6);
+    EXPECT_LT(largest_difference(there, here), 1e-2);
+    EXPECT_TRUE(compile(graph, fast).stats().is_fast);
+    EXPECT_FALSE(compile(graph, {.device = device.name()}).stats().is_fast);
+    EXPECT_THAT(device.violations(), IsEmpty());
+}
+
+TEST(InexactDevice, IsFastWhereNoFormIsExact) {
+    LimitedDevice device({.refused_ops = {GGML_OP_CONV_2D, GGML_OP_OUT_PROD}, .rounds_products = true});
+    const Ran there = run_filled(product_of({20, 7}, {7, 3}),
+                                 {.device = device.name(), .threads = 1, .precision = Precision::fast});
+    EXPECT_THAT(there.devices(), ElementsAre(device.name()));
+}
+
+TEST(InexactDevice, AnExactOneIsNoFasterForBeingAllowedToRound) {
+    LimitedDevice device;
+    const Graph graph = product_of({20, 7}, {7, 3});
+    const CompileOptions fast{.device = device.name(), .threads = 1, .precision = Precision::fast};
+    EXPECT_FALSE(compile(graph, fast).stats().is_fast);
+    EXPECT_EQ(largest_difference(run_filled(graph, fast), run_filled(graph, {.device = device.name()})), 0);
+}
+
 TEST(InexactDevice, WhatNoFormGivesExactlyStaysOnTheCpu) {
     LimitedDevice device({.refused_ops = {GGML_OP_CONV_2D, GGML_OP_OUT_PROD}, .rounds_products = true});
     const DeviceArithmetic found = arithmetic_of(must_find(device));

@@ -231,6 +231,9 @@ const Flag kModelFlags[] = {
     {"--tokenizer", "", "FILE", "",
      "tokenizer.json of the graph of --embed, or else of --rank; unset: the one in its folder", a_text, "",
      set_tokenizer},
+    {"--precision", "", "exact|fast", "",
+     "of the graphs of --embed and --rank; fast: products are rounded where that is faster (default: exact)",
+     a_text, "", set_precision},
     {"--pooling", "", "KIND", "LLAMA_ARG_POOLING", "none, mean, cls, last or rank", a_text, "pooling"},
     {"--embd-normalize", "", "N", "", "of vectors: -1 none, 2 Euclidean", a_number, "embd_normalize"},
 
