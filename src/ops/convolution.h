@@ -189,17 +189,24 @@ struct Conv2dKernels {
         KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
         KernelDef{"nhwc_depthwise_conv2d_f32", &nhwc_depthwise_applies, 1, &ordered_bytes, &order_depthwise,
                   &run_nhwc_depthwise},
-        KernelDef{"nhwc_bf16_winograd_conv2d", &bf16_applies<&nhwc_bf16_winograd_kernel_applies>, 1,
-                  &bf16_bytes<&nhwc_bf16_winograd_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_winograd_filter>,
-                  &run_bf16<&kernels::nhwc_bf16_winograd_conv2d>},
-        KernelDef{"nhwc_bf16_conv2d", &bf16_applies<&nhwc_bf16_kernel_applies>, 1,
-                  &bf16_bytes<&nhwc_bf16_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_filter>,
-                  &run_bf16<&kernels::nhwc_bf16_conv2d>},
         KernelDef{"nhwc_winograd_conv2d_f32", &nhwc_winograd_applies, 1, &nhwc_winograd_bytes,
                   &pack_nhwc_winograd, &run_nhwc_winograd},
         KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc},
         KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
         KernelDef{"conv2d_f32_ordered", &ordered_applies, 1, &ordered_bytes, &order, &run}};
+    static constexpr std::array rounding{
+        KernelDef{"nhwc_bf16_winograd_conv2d", &bf16_applies<&nhwc_bf16_winograd_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_winograd_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_winograd_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_winograd_conv2d>},
+        KernelDef{"nhwc_bf16_conv2d", &bf16_applies<&nhwc_bf16_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_conv2d>}};
+    /// Of an op whose attributes have round_to_bf16: those that round come first.
+    static constexpr auto with_rounding = [] {
+        std::array<KernelDef, rounding.size() + list.size()> all{};
+        std::ranges::copy(list, std::ranges::copy(rounding, all.begin()).out);
+        return all;
+    }();
 };
 
 /// Everything a loop needs to know, in canonical orders: images n c h w, filters o i h w.

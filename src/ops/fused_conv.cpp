@@ -102,7 +102,7 @@ struct FusedConv2d {
         return keep_nan(e, e.clamp(x, static_cast<float>(a.low()), static_cast<float>(a.high())), x);
     }
 
-    static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::list;
+    static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::with_rounding;
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = conv2d_cost(in, out, a);

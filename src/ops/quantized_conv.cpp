@@ -236,8 +236,9 @@ std::vector<Sample> QuantizedConv2d::samples() {
         with(nhwc, {{"groups", std::int64_t{3}}, {"dilations", List{2, 1}}}));
     add(DType::i8, DType::i8, DType::u8, {1, 9, 9, 6}, {6, 5, 4, 1}, 6,
         with(nhwc, {{"groups", std::int64_t{6}}, {"dilations", List{1, 2}}, {"padding", List{2, 2, 3, 3}}}));
-    add(DType::u8, DType::i8, DType::u8, {1, 9, 8, 17}, {19, 3, 3, 17}, 19,
-        with(nhwc, {{"padding", List{1, 1, 1, 1}}}));
+    for (const DType filter : {DType::i8, DType::i16})
+        add(DType::u8, filter, DType::u8, {1, 9, 8, 17}, {19, 3, 3, 17}, 19,
+            with(nhwc, {{"padding", List{1, 1, 1, 1}}}));
     return list;
 }
 

@@ -54,6 +54,13 @@ Result<bool> allow_in_convolution(Graph& graph, Node& node) {
     return true;
 }
 
+Result<bool> allow_in_recurrence(Graph& graph, Node& node) {
+    if (!is(node, "lstm_recurrence") || !is_weight(graph, node.inputs[1]) || !is_f32(graph, node.inputs[0]))
+        return false;
+    HR_TRY(allow(node, node.op));
+    return true;
+}
+
 Result<bool> allow_in_attention(Graph& graph, Node& node) {
     if (!is(node, "scaled_dot_product_attention") || !is_f32(graph, node.inputs[0])) return false;
     HR_TRY(allow(node, node.op));
@@ -64,14 +71,19 @@ Result<bool> allow_in_attention(Graph& graph, Node& node) {
 /// bf16, where PassContext::round_to_bf16 says so. Their sums stay in f32, and so does what lies between
 /// nodes.
 Result<Counts> allow_bf16_products(Graph& graph, const PassContext& context) {
-    std::int64_t products = 0, convolutions = 0, attentions = 0;
+    std::int64_t products = 0, convolutions = 0, attentions = 0, recurrences = 0;
     for (std::size_t i = 0; i < graph.nodes.size() && context.round_to_bf16; ++i) {
         HR_ASSIGN(const bool is_product, allow_in_product(graph, graph.nodes[i]));
         HR_ASSIGN(const bool is_convolution, allow_in_convolution(graph, graph.nodes[i]));
         HR_ASSIGN(const bool is_attention, allow_in_attention(graph, graph.nodes[i]));
+        HR_ASSIGN(const bool is_recurrence, allow_in_recurrence(graph, graph.nodes[i]));
+        recurrences += is_recurrence;
         products += is_product, convolutions += is_convolution, attentions += is_attention;
     }
-    return Counts{{"products", products}, {"convolutions", convolutions}, {"attentions", attentions}};
+    return Counts{{"products", products},
+                  {"convolutions", convolutions},
+                  {"attentions", attentions},
+                  {"recurrences", recurrences}};
 }
 
 }  // namespace

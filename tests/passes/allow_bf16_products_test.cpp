@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "passes/tiny_graph.h"
 
 namespace headrace {
@@ -51,6 +53,14 @@ TEST(AllowBf16Products, MarksAttention) {
     const ValueId q = g.input("q", {2, 4, 8}), k = g.input("k", {2, 6, 8});
     g.output("y", g.op("scaled_dot_product_attention", {q, k, k}));
     EXPECT_EQ(after_pass(g.finish()), "scaled_dot_product_attention(q, k, k) {round_to_bf16=true}");
+}
+
+TEST(AllowBf16Products, MarksTheStepsOfAnLstm) {
+    TinyGraph g;
+    const auto made = g.many("lstm_recurrence", {g.input("x", {3, 1, 128}), g.constant("r", {1, 128, 32})},
+                             {{"hidden_size", std::int64_t{32}}});
+    g.output("y", made[0]);
+    EXPECT_THAT(after_pass(g.finish()), ::testing::HasSubstr("round_to_bf16=true"));
 }
 
 TEST(AllowBf16Products, LeavesSmallMatricesOtherTypesAndMatricesThatARunGives) {
