@@ -60,7 +60,7 @@ def test_products_are_rounded_where_they_may_be_fast(lower):
     layer, x = nn.Linear(512, 256), torch.randn(8, 512)
     program = lower(layer, (x,))
     set_options(precision="fast")
-    found = program.load().run_method("forward", (x,))[0]
+    found = program.load()(x)[0]
     torch.testing.assert_close(found, layer(x), rtol=0, atol=0.05)
     if "avx512_bf16" in Path("/proc/cpuinfo").read_text():
         assert not torch.allclose(found, layer(x), rtol=1e-5, atol=1e-5)
