@@ -280,6 +280,11 @@ export interface Statistics {
   weightBytes: number;
   contextTokens: number;
   rememberedTokens: number;
+  /** Tokens of prompts that came from the folder `cache_dir`. */
+  diskCachedTokens: number;
+  diskWrittenTokens: number;
+  diskFailures: number;
+  diskCacheBytes: number;
   namedSessions: number;
   anonymousSessions: number;
 }

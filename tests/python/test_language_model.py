@@ -356,6 +356,21 @@ def test_statistics_count_requests_and_tokens(model):
     assert json.dumps(after.to_dict())
 
 
+def test_a_prompt_that_was_read_is_on_disk_for_the_next_load(tmp_path):
+    config = {**CONFIG, "n_ctx": 1024, "cache_dir": tmp_path / "cache", "cache_disk": 64}
+    prompt = "Paris is a city. " * 60
+    parameters = {**GREEDY, "n_predict": 4, "chat": False}
+    with LanguageModel(MODEL, config) as model:
+        cold = model.generate(prompt, parameters)
+        assert model.statistics().disk_cached_tokens == 0
+    with LanguageModel(MODEL, config) as model:
+        warm = model.generate(prompt, parameters)
+        after = model.statistics()
+    assert warm.tokens == cold.tokens
+    assert warm.cached_tokens == after.disk_cached_tokens >= 256
+    assert after.disk_cache_bytes > 0 and after.disk_failures == 0
+
+
 def test_a_closed_model_takes_no_requests(tmp_path):
     model = LanguageModel(Path(MODEL), CONFIG)
     generation = model.stream("Tell me a story.", ENDLESS)

@@ -113,9 +113,12 @@ void check_context(const Change& change) {
         if (change.has({path}) && !context.context_shift)
             change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
     const bool idle_cache =
-        change.has({"cache.retention_ms", "cache.ram_mib"}) && !change.settings.cache.enable_prompt_cache;
+        change.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) && !change.settings.cache.enable_prompt_cache;
     if (idle_cache)
-        change.note("enable_prompt_cache", false, "'retention_ms' and 'ram_mib' have no effect without it");
+        change.note("enable_prompt_cache", false,
+                    "'retention_ms', 'ram_mib' and 'cache_dir' have no effect without it");
+    if (change.has({"cache.disk_mib"}) && change.settings.cache.dir.empty())
+        change.note("disk_mib", false, "'disk_mib' has no effect without 'cache_dir'");
 }
 
 void check_queue(const Change& change) {
