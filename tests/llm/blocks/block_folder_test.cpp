@@ -213,16 +213,18 @@ TEST(BlockFolderHistories, HoldTheLimitAndNeverGiveAnotherText) {
             const std::size_t index = random() % text.keys.size();
             const std::string file = path + "/" + file_name(text.keys[index]);
             std::error_code ignored;
+            const std::uintmax_t size = folder.has(text.keys[index]) ? std::filesystem::file_size(file) : 0;
             switch (random() % 10) {
                 case 0: folder.touch(text.keys); break;
                 case 1:
-                    if (std::filesystem::exists(file)) std::filesystem::resize_file(file, random() % 300);
+                    if (size > 0) std::filesystem::resize_file(file, random() % size);
                     break;
-                case 2: {
-                    std::fstream damaged(file, std::ios::in | std::ios::out | std::ios::binary);
-                    if (damaged) damaged.seekp(random() % 250).put(static_cast<char>(random()));
+                case 2:
+                    if (size > 0)
+                        std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
+                            .seekp(static_cast<std::streamoff>(random() % size))
+                            .put(static_cast<char>(random()));
                     break;
-                }
                 case 3: std::filesystem::remove(file, ignored); break;
                 case 4:
                     if (random() % 10 == 0) std::filesystem::remove(path + "/lock", ignored);

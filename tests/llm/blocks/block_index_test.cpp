@@ -90,12 +90,14 @@ TEST(BlockIndexHistories, HoldTheLimitAndTheOrder) {
                 std::vector<Known> left = known;
                 std::erase_if(left, [&](const Known& one) { return std::ranges::count(gone, one.key) > 0; });
                 ASSERT_EQ(left.size() + gone.size(), known.size()) << "only what is there goes, and once";
-                for (const Known& one : known)
-                    if (std::ranges::count(gone, one.key))
-                        for (const Known& other : left)
-                            ASSERT_TRUE(one.used < other.used ||
-                                        (one.used == other.used && one.key.index >= other.key.index))
-                                << "seed " << seed;
+                for (const Known& one : known) {
+                    if (!std::ranges::count(gone, one.key)) continue;
+                    for (const Known& other : left) {
+                        ASSERT_TRUE(one.used < other.used ||
+                                    (one.used == other.used && one.key.index >= other.key.index))
+                            << "seed " << seed;
+                    }
+                }
                 known = left;
                 if (!fits) continue;
                 const auto used = static_cast<std::int64_t>(step / 4);
