@@ -17,13 +17,23 @@ import time
 import urllib.request
 from pathlib import Path
 
-import llm
 from raw_http import HOST
 from serve_programs import Program, end_with_the_servers
 
+import llm
+
 
 def start(model, threads, *flags):
-    command = [llm.ROOT / "build/bin/headrace", "serve", model, "--threads", threads, "-c", 16384, "--metrics"]
+    command = [
+        llm.ROOT / "build/bin/headrace",
+        "serve",
+        model,
+        "--threads",
+        threads,
+        "-c",
+        16384,
+        "--metrics",
+    ]
     return Program("headrace serve", command, flags, llm.OUT / "disk_cache.log")
 
 
@@ -122,10 +132,13 @@ def main():
     median = {name: statistics.median(one["ms"][name] for one in rounds) for name in rounds[0]["ms"]}
     cold = median["next turn, cold"]
     for name, ms in median.items():
-        print(f"{name:45} {ms:9.1f} ms  {ms / cold:6.3f} of cold  {rounds[0]['cached_tokens'][name]:6} not computed")
+        cached = rounds[0]["cached_tokens"][name]
+        print(f"{name:45} {ms:9.1f} ms  {ms / cold:6.3f} of cold  {cached:6} tokens not computed")
     print(f"a block of 256 tokens: {size / 2**20:.1f} MiB")
     if options.json:
-        options.json.write_text(json.dumps({"rounds": rounds, "median_ms": median, "block_bytes": size}, indent=1))
+        options.json.write_text(
+            json.dumps({"rounds": rounds, "median_ms": median, "block_bytes": size}, indent=1)
+        )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ std::vector<std::int32_t> text_of(std::size_t blocks) {
     for (std::size_t i = 0; i < blocks * kOrigin.size; ++i) tokens.push_back(static_cast<std::int32_t>(i));
     return tokens;
 }
-std::string state_of(std::size_t blocks) { return std::string(blocks * 100, static_cast<char>('a' + blocks)); }
+std::string state_of(std::size_t blocks) {
+    return std::string(blocks * 100, static_cast<char>('a' + blocks));
+}
 
 std::string block_with(std::size_t blocks) {
     const std::string state = state_of(blocks);

@@ -1,4 +1,4 @@
-"""The cache of prompts on disk (--cache-dir) across restarts, crashes, several servers and disks that are full."""
+"""The cache of prompts on disk (--cache-dir): restarts, crashes, several servers at once, and full disks."""
 
 from __future__ import annotations
 
@@ -50,14 +50,20 @@ def test_a_prompt_is_not_read_again_after_a_restart(tmp_path):
     second = start_server(tmp_path / "cache")
     whole = second.json("/completion", BODY)
     assert whole["tokens"] == cold
-    assert whole["timings"]["cache_n"] == 3 * BLOCK and whole["timings"]["prompt_n"] == len(PROMPT) - 3 * BLOCK
+    assert (
+        whole["timings"]["cache_n"] == 3 * BLOCK and whole["timings"]["prompt_n"] == len(PROMPT) - 3 * BLOCK
+    )
     assert from_disk(second) == 3 * BLOCK
-    assert second.count("headrace_disk_cache_bytes") == sum(f.stat().st_size for f in blocks(tmp_path / "cache"))
+    assert second.count("headrace_disk_cache_bytes") == sum(
+        f.stat().st_size for f in blocks(tmp_path / "cache")
+    )
     assert (failures(second), warnings(second)) == (0, [])
     longer = [*PROMPT, *cold, *range(100, 400)]
     answer(second, prompt=longer)
     assert second.stop() == 0
-    assert len(blocks(tmp_path / "cache")) == len(longer) // BLOCK, "the next turn adds blocks of its own only"
+    assert len(blocks(tmp_path / "cache")) == len(longer) // BLOCK, (
+        "the next turn adds blocks of its own only"
+    )
 
 
 def test_a_server_that_is_killed_loses_nothing_that_was_written(tmp_path):
@@ -133,7 +139,8 @@ def mounted(tmp_path, monkeypatch):
         if tried.returncode:
             pytest.skip(f"no file system can be mounted here: {tried.stderr.strip()}")
         program = tmp_path / "headrace"
-        program.write_text(f"""#!/bin/sh\nexec unshare -rm sh -c '{mounts.replace("'", '"')} && exec "$@"' - {HEADRACE} "$@"\n""")
+        script = mounts.replace("'", '"') + ' && exec "$@"'
+        program.write_text(f"""#!/bin/sh\nexec unshare -rm sh -c '{script}' - {HEADRACE} "$@"\n""")
         program.chmod(0o755)
         monkeypatch.setattr(serve_program, "HEADRACE", program)
         return folder

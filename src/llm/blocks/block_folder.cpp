@@ -204,7 +204,8 @@ Result<BlockFolder::Unfinished> BlockFolder::begin(const BlockKey& key, std::uin
     Unfinished unfinished(std::move(file), opened ? std::move(path) : std::string());
     WithoutWriteSignals guard;
     if (opened && flock(unfinished.file.get(), LOCK_EX | LOCK_NB) == 0 &&
-        ftruncate(unfinished.file.get(), static_cast<off_t>(bytes)) == 0)  // those who look see its whole size
+        ftruncate(unfinished.file.get(), static_cast<off_t>(bytes)) ==
+            0)  // those who look see its whole size
         return unfinished;
     const int why = opened ? errno : error;
     guard.note(why);

@@ -20,7 +20,8 @@ namespace headrace::llm {
 /// Writers count the bytes under a lock before they write them, so that the limit holds at any time.
 class BlockFolder {
 public:
-    /// most_bytes: of its blocks; 0: nothing is written. A folder that is not there is made when something is.
+    /// most_bytes: of its blocks; 0: nothing is written. A folder that is not there is made when something
+    /// is.
     BlockFolder(std::string path, std::uint64_t most_bytes);
 
     // From any thread.

@@ -13,7 +13,7 @@ namespace headrace::llm {
 
 /// What keys and values depend on besides the tokens that they are of.
 struct BlockOrigin {
-    ContentHash model;          ///< its weights and adapters, the versions that compute, the context's settings
+    ContentHash model;  ///< its weights and adapters, the versions that compute, the context's settings
     std::uint64_t variant = 0;  ///< of the request: see Sequences::acquire
     std::uint64_t size = 0;     ///< tokens of a block
 

@@ -22,14 +22,15 @@ constexpr std::string_view kOtherMemories[] = {"deepseek32", "deepseek4", "dflas
 /// Sizes, threads and ways of loading: keys and values are the same with any of these. What a later version
 /// adds is not among them, and so keeps blocks apart.
 constexpr std::string_view kWithoutEffect[] = {
-    "context.n_ctx",         "context.n_ctx_per_request", "context.n_parallel",   "context.max_sequences",
-    "context.n_batch",       "context.n_ubatch",          "context.n_threads",    "context.n_threads_batch",
-    "context.adapt_threads", "model.load_mode",           "model.use_mmap",       "model.use_mlock",
-    "model.check_tensors",   "model.lazy_mode",           "model.numa",           "model.fit_margin_mib",
+    "context.n_ctx",         "context.n_ctx_per_request", "context.n_parallel", "context.max_sequences",
+    "context.n_batch",       "context.n_ubatch",          "context.n_threads",  "context.n_threads_batch",
+    "context.adapt_threads", "model.load_mode",           "model.use_mmap",     "model.use_mlock",
+    "model.check_tensors",   "model.lazy_mode",           "model.numa",         "model.fit_margin_mib",
     "model.replace",         "model.host_timeout_ms",     "context.rope.scale"};
 
 bool has_effect(const Row& row) {
-    if (row.ignored() || std::ranges::find(kWithoutEffect, row.path) != std::end(kWithoutEffect)) return false;
+    if (row.ignored() || std::ranges::find(kWithoutEffect, row.path) != std::end(kWithoutEffect))
+        return false;
     return row.path.starts_with("model.") || row.path.starts_with("context.") ||
            row.path.starts_with("embedding.");
 }
@@ -72,6 +73,8 @@ Result<std::size_t> block_size(const Model& model, const EngineSettings& setting
     const auto* architecture = given ? std::get_if<std::string>(given) : nullptr;
     if (!model.memory_is_divisible())
         return unsupported("models with a recurrent state cannot be stored in parts");
+    if (!model.hosts().empty())
+        return unsupported("keys and values that lie on other machines are not stored on this one");
     if (architecture && std::ranges::find(kOtherMemories, *architecture) != std::end(kOtherMemories))
         return unsupported("the memory of '{}' models cannot be stored in parts", *architecture);
     const auto window = static_cast<std::size_t>(std::max(0, llama_model_n_swa(model.get())));

@@ -14,8 +14,8 @@
 namespace headrace::llm {
 namespace {
 
-constexpr int kMostPending = 2;           // blocks that wait for the disk, in memory
-constexpr std::size_t kMostAhead = 4;     // blocks that wait for the loop
+constexpr int kMostPending = 2;             // blocks that wait for the disk, in memory
+constexpr std::size_t kMostAhead = 4;       // blocks that wait for the loop
 constexpr std::size_t kWorthFetching = 32;  // tokens: fewer are computed as fast
 constexpr std::size_t kMostKnown = 1 << 16;
 constexpr int kLooksAgain = 8;  // prompts, until a disk that was too slow is tried again
@@ -209,7 +209,8 @@ bool StoredPrompts::go_on(Fetch& fetch, Stream& stream, Clock::time_point now) {
             if (appended == Sequences::Appended::refused) {
                 reads_ = false;
                 ++counters_.disk_failures;
-                HR_LOG(warn, {}, "cache_dir: llama.cpp refuses what was stored; prompts are computed from now on");
+                HR_LOG(warn, {},
+                       "cache_dir: llama.cpp refuses what was stored; prompts are computed from now on");
             }
             fetch.delivery->cancel();
             return false;
@@ -252,8 +253,7 @@ void StoredPrompts::write(const Sequences::Block& block) {
     ++results_->pending;
     writer_.post([folder = store_.folder, results = results_, wake = wake_, origin, state,
                   keys = std::move(keys), tokens = std::move(tokens), ms = compute_ms()] {
-        const Status written =
-            folder->write(keys, origin, tokens, {std::as_bytes(std::span(*state)), ms});
+        const Status written = folder->write(keys, origin, tokens, {std::as_bytes(std::span(*state)), ms});
         {
             const std::lock_guard lock(results->mutex);
             if (written.ok())
@@ -310,10 +310,10 @@ void StoredPrompts::store_all(std::chrono::milliseconds most) {
 void StoredPrompts::forget(const Tokens& tokens) {
     written_.clear();
     for (const std::uint64_t variant : variants_)
-        writer_.post([folder = store_.folder,
-                      keys = block_keys({store_.model, variant, store_.block_size}, tokens)] {
-            for (const BlockKey& key : keys) folder->remove(key);
-        });
+        writer_.post(
+            [folder = store_.folder, keys = block_keys({store_.model, variant, store_.block_size}, tokens)] {
+                for (const BlockKey& key : keys) folder->remove(key);
+            });
 }
 
 }  // namespace headrace::llm

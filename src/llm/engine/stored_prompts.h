@@ -63,9 +63,9 @@ private:
     const std::function<void()> wake_;
     const std::shared_ptr<Results> results_;
     std::vector<Fetch> fetches_;
-    std::set<ContentHash> written_;      // of blocks that are on disk for all we know
+    std::set<ContentHash> written_;           // of blocks that are on disk for all we know
     std::set<std::uint64_t> variants_ = {0};  // that were seen
-    bool writes_ = true, reads_ = true;  // or what is wrong does not pass
+    bool writes_ = true, reads_ = true;       // or what is wrong does not pass
     bool has_warned_of_writing_ = false, has_warned_of_reading_ = false;
     int left_out_ = 0;  // prompts in a row that were not looked for, as computing is faster
     Clock::time_point retry_{};

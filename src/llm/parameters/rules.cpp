@@ -112,8 +112,8 @@ void check_context(const Change& change) {
     for (std::string_view path : {"context_shift.n_keep", "context_shift.n_discard"})
         if (change.has({path}) && !context.context_shift)
             change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
-    const bool idle_cache =
-        change.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) && !change.settings.cache.enable_prompt_cache;
+    const bool idle_cache = change.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) &&
+                            !change.settings.cache.enable_prompt_cache;
     if (idle_cache)
         change.note("enable_prompt_cache", false,
                     "'retention_ms', 'ram_mib' and 'cache_dir' have no effect without it");

@@ -25,9 +25,7 @@ TEST(FileHash, IsRememberedOnceTheFileHasSettledAndOnlyAsLongAsItIsTheSame) {
     const TemporaryFolder temporary;
     const std::string file = temporary.write("model", "some weights"), folder = temporary / "cache";
     std::filesystem::create_directory(folder);
-    const auto remembered = [&] {
-        return std::distance(std::filesystem::directory_iterator(folder), {});
-    };
+    const auto remembered = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
     EXPECT_TRUE(file_hash(file, folder).ok());
     EXPECT_EQ(remembered(), 0) << "what was just written may still change without another time";
     std::this_thread::sleep_for(std::chrono::milliseconds(3100));

@@ -113,11 +113,13 @@ TEST_P(SequenceBlocks, TakeTheirCellsAndGiveThemBack) {
     const Tokens text = story(2 * kBlock + 1);
     const auto source = acquire(one, text), target = acquire(other, text);
     read(one, source, text);
-    for (std::size_t i = 0; i < 2; ++i) append(other, {target, i}, text, one.sequences->read_block({source, i}));
+    for (std::size_t i = 0; i < 2; ++i)
+        append(other, {target, i}, text, one.sequences->read_block({source, i}));
     EXPECT_EQ(other.sequences->room(), cells - 2 * kBlock);
     other.sequences->release(target, false);
     EXPECT_EQ(other.sequences->room(), cells);
-    EXPECT_EQ(llama_memory_seq_pos_max(llama_get_memory(other.context.get()), 3), -1) << "nothing is left apart";
+    EXPECT_EQ(llama_memory_seq_pos_max(llama_get_memory(other.context.get()), 3), -1)
+        << "nothing is left apart";
 }
 
 TEST_P(SequenceBlocks, TakeThePlaceOfWhatIsBehindThem) {
@@ -146,7 +148,8 @@ TEST_P(SequenceBlocks, ThatAreNoStateOrAnotherBlocksAreRefused) {
     auto cut = sound, damaged = sound;
     cut.resize(sound.size() / 2);
     damaged[0] ^= 0xff;
-    for (const auto& state : {std::vector<std::uint8_t>(), cut, damaged, one.sequences->read_block({source, 1})})
+    for (const auto& state :
+         {std::vector<std::uint8_t>(), cut, damaged, one.sequences->read_block({source, 1})})
         EXPECT_EQ(append(other, {target, 0}, text, state), Sequences::Appended::refused);
     EXPECT_EQ(other.sequences->room(), cells);
     EXPECT_EQ(append(other, {target, 0}, text, sound), Sequences::Appended::done);
@@ -228,7 +231,8 @@ TEST_P(SequenceBlocks, BehindTokensThatWereDroppedAreNotOffered) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, SequenceBlocks,
                          testing::Values(Form{"halves"}, Form{"eight_bits", GGML_TYPE_Q8_0},
-                                         Form{"transposed_values", GGML_TYPE_F16, LLAMA_FLASH_ATTN_TYPE_DISABLED}),
+                                         Form{"transposed_values", GGML_TYPE_F16,
+                                              LLAMA_FLASH_ATTN_TYPE_DISABLED}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -112,8 +112,8 @@ TEST_F(StoredPromptsTest, AreFetchedOnceForTwoThatAskAtOnce) {
     const auto engine = tiny_engine(settings);
     std::vector<std::shared_ptr<Generation>> all;
     for (int i = 0; i < 3; ++i)
-        all.push_back(ask(*engine, {.prompt = story(*engine, 1000),
-                                    .settings = endless_request(settings.request, 12)}));
+        all.push_back(ask(
+            *engine, {.prompt = story(*engine, 1000), .settings = endless_request(settings.request, 12)}));
     for (const auto& one : all) {
         EXPECT_EQ(one->wait().tokens, cold.tokens);
         EXPECT_GE(one->wait().cached_tokens, static_cast<int>(3 * kBlock));
@@ -199,7 +199,8 @@ TEST_F(StoredPromptsTest, ThatCannotBeWrittenAreOneWarningAndACount) {
     settings.cache.dir = temporary.write("file", "x") + "/cache";
     Warnings warnings;
     const auto engine = tiny_engine(settings);
-    for (llama_token begin = 100; begin < 103; ++begin) EXPECT_EQ(answer(*engine, 600, begin).cached_tokens, 0);
+    for (llama_token begin = 100; begin < 103; ++begin)
+        EXPECT_EQ(answer(*engine, 600, begin).cached_tokens, 0);
     EXPECT_GT(engine->statistics().disk_failures, 0u);
     EXPECT_THAT(warnings.lines(), testing::SizeIs(1));
 }
