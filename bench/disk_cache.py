@@ -3,9 +3,10 @@
 
     python bench/disk_cache.py [--model FILE] [--tokens N] [--turn N] [--rounds N] [--threads N] [--json FILE]
 
-The model has Qwen3-0.6B's shape and random weights unless another is named. A conversation of N tokens is read; then
-the next turn, a few tokens more, is asked for: of the same server, of one that was started anew with the folder of
-the first, with its files in the page cache and not, and of one without a folder. Times are until the first token.
+The model has Qwen3-0.6B's shape and random weights unless another is named. A conversation of N tokens is
+read; then the next turn, a few tokens more, is asked for: of the same server, of one that was started anew
+with the folder of the first, with its files in the page cache and not, and of one without a folder. Times are
+until the first token.
 """
 
 import argparse

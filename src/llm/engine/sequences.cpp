@@ -282,11 +282,16 @@ void Sequences::forget_stored() {
     for (Entry& entry : entries_) entry.stored = 0;
 }
 
-std::vector<std::uint8_t> Sequences::read_block(const Block& block) {
+Result<AlignedBuffer> Sequences::read_block(const Block& block) {
     const auto begin = static_cast<llama_pos>(block.index * block_size_);
     llama_memory_seq_cp(memory_, block.id, spare_, begin, begin + static_cast<llama_pos>(block_size_));
-    std::vector<std::uint8_t> state(llama_state_seq_get_size(context_, spare_));
-    if (llama_state_seq_get_data(context_, state.data(), state.size(), spare_) != state.size()) state.clear();
+    const std::size_t bytes = llama_state_seq_get_size(context_, spare_);
+    Result<AlignedBuffer> state = AlignedBuffer::allocate(bytes, "a block of a prompt");
+    if (state.ok()) {
+        auto* data = reinterpret_cast<std::uint8_t*>(state.value().data());
+        if (bytes == 0 || llama_state_seq_get_data(context_, data, bytes, spare_) != bytes)
+            state = unsupported("llama.cpp gives no state of this model");
+    }
     llama_memory_seq_rm(memory_, spare_, -1, -1);
     return state;
 }

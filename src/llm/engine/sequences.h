@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "llm/engine/prompt_file.h"
 #include "llm/model/model.h"
 
@@ -71,8 +72,8 @@ public:
     void note_stored(Id id, std::size_t blocks);
     /// Forgets what was noted: next_block begins again.
     void forget_stored();
-    /// llama.cpp's state of a block alone; empty where it gives none.
-    std::vector<std::uint8_t> read_block(const Block& block);
+    /// llama.cpp's state of a block alone. Errors: there is no memory for it; it gives none.
+    Result<AlignedBuffer> read_block(const Block& block);
     enum class Appended { done, no_room, refused };
     /// Brings in a block that such a state is of, in place of what the sequence has from there on. Blocks
     /// come in their order. Idle sequences make room for it.

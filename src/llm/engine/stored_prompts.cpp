@@ -245,15 +245,13 @@ void StoredPrompts::write(const Sequences::Block& block) {
     const BlockOrigin origin = origin_of(sequences_.variant(block.id));
     std::vector<BlockKey> keys = block_keys(origin, tokens);
     if (written_.contains(keys.back().hash)) return;
-    const auto state = std::make_shared<const std::vector<std::uint8_t>>(sequences_.read_block(block));
-    if (state->empty()) {
-        writes_ = false;
-        return note_problem(unsupported("llama.cpp gives no state of this model"), Clock::now());
-    }
+    Result<AlignedBuffer> read = sequences_.read_block(block);
+    if (!read.ok()) return note_problem(read.error(), Clock::now());
+    const auto state = std::make_shared<const AlignedBuffer>(std::move(read).value());
     ++results_->pending;
     writer_.post([folder = store_.folder, results = results_, wake = wake_, origin, state,
                   keys = std::move(keys), tokens = std::move(tokens), ms = compute_ms()] {
-        const Status written = folder->write(keys, origin, tokens, {std::as_bytes(std::span(*state)), ms});
+        const Status written = folder->write(keys, origin, tokens, {{state->data(), state->bytes()}, ms});
         {
             const std::lock_guard lock(results->mutex);
             if (written.ok())

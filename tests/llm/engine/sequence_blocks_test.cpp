@@ -72,6 +72,12 @@ protected:
         EXPECT_TRUE(place);
         return place ? place->id : -1;
     }
+    static std::vector<std::uint8_t> state_of(Memory& memory, const Sequences::Block& block) {
+        const Result<AlignedBuffer> state = memory.sequences->read_block(block);
+        EXPECT_TRUE(state.ok());
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(state.value().data());
+        return {bytes, bytes + state.value().bytes()};
+    }
     static Sequences::Appended append(Memory& memory, const Sequences::Block& block, const Tokens& tokens,
                                       const std::vector<std::uint8_t>& state) {
         return memory.sequences->append_block(block, tokens.data() + block.index * kBlock,
@@ -97,9 +103,9 @@ TEST_P(SequenceBlocks, AreTheSameInAnotherContext) {
     read(other, gap, story(20, 102));
     other.sequences->release(first, false);
     for (std::size_t i = 0; i < 5; ++i) {
-        const auto state = one.sequences->read_block({source, i});
+        const auto state = state_of(one, {source, i});
         ASSERT_EQ(append(other, {target, i}, text, state), Sequences::Appended::done) << i;
-        EXPECT_EQ(other.sequences->read_block({target, i}).size(), state.size());
+        EXPECT_EQ(state_of(other, {target, i}).size(), state.size());
     }
     EXPECT_EQ(other.sequences->size(target), 5 * kBlock);
     EXPECT_EQ(other.sequences->tokens(target), Tokens(text.begin(), text.begin() + 5 * kBlock));
@@ -113,8 +119,7 @@ TEST_P(SequenceBlocks, TakeTheirCellsAndGiveThemBack) {
     const Tokens text = story(2 * kBlock + 1);
     const auto source = acquire(one, text), target = acquire(other, text);
     read(one, source, text);
-    for (std::size_t i = 0; i < 2; ++i)
-        append(other, {target, i}, text, one.sequences->read_block({source, i}));
+    for (std::size_t i = 0; i < 2; ++i) append(other, {target, i}, text, state_of(one, {source, i}));
     EXPECT_EQ(other.sequences->room(), cells - 2 * kBlock);
     other.sequences->release(target, false);
     EXPECT_EQ(other.sequences->room(), cells);
@@ -129,12 +134,10 @@ TEST_P(SequenceBlocks, TakeThePlaceOfWhatIsBehindThem) {
     read(one, source, text);
     const Tokens begun(text.begin(), text.begin() + kBlock + 5);
     read(other, target, begun);
-    EXPECT_EQ(append(other, {target, 2}, text, one.sequences->read_block({source, 2})),
-              Sequences::Appended::refused)
+    EXPECT_EQ(append(other, {target, 2}, text, state_of(one, {source, 2})), Sequences::Appended::refused)
         << "the one before it is not there";
     EXPECT_EQ(other.sequences->size(target), begun.size());
-    EXPECT_EQ(append(other, {target, 1}, text, one.sequences->read_block({source, 1})),
-              Sequences::Appended::done);
+    EXPECT_EQ(append(other, {target, 1}, text, state_of(one, {source, 1})), Sequences::Appended::done);
     EXPECT_EQ(other.sequences->size(target), 2 * kBlock);
 }
 
@@ -144,12 +147,11 @@ TEST_P(SequenceBlocks, ThatAreNoStateOrAnotherBlocksAreRefused) {
     const Tokens text = story(3 * kBlock);
     const auto source = acquire(one, text), target = acquire(other, text);
     read(one, source, text);
-    const auto sound = one.sequences->read_block({source, 0});
+    const auto sound = state_of(one, {source, 0});
     auto cut = sound, damaged = sound;
     cut.resize(sound.size() / 2);
     damaged[0] ^= 0xff;
-    for (const auto& state :
-         {std::vector<std::uint8_t>(), cut, damaged, one.sequences->read_block({source, 1})})
+    for (const auto& state : {std::vector<std::uint8_t>(), cut, damaged, state_of(one, {source, 1})})
         EXPECT_EQ(append(other, {target, 0}, text, state), Sequences::Appended::refused);
     EXPECT_EQ(other.sequences->room(), cells);
     EXPECT_EQ(append(other, {target, 0}, text, sound), Sequences::Appended::done);
@@ -160,7 +162,7 @@ TEST_P(SequenceBlocks, FindRoomWhereOthersAreIdleOnly) {
     const Tokens text = story(2 * kBlock), long_text = story(250, 103);
     const auto source = acquire(one, text);
     read(one, source, text);
-    const auto state = one.sequences->read_block({source, 0});
+    const auto state = state_of(one, {source, 0});
     const auto busy = acquire(other, long_text);
     read(other, busy, long_text);
     const auto target = acquire(other, text);
