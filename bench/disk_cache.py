@@ -76,30 +76,33 @@ def one_round(model, threads, prompt, turn, first, folder):
     prompt = [first, *prompt]
     longer = prompt + turn
     times, cached = {}, {}
+    room = ["-c", 2 * (len(longer) + 256) // 256 * 256]
+    disk = [*room, "--cache-dir", folder]
 
     def measure(name, server, tokens):
         times[name], cached[name] = ask(server, tokens)
 
-    server = start(model, threads)
+    server = start(model, threads, *room)
     measure("conversation, cold", server, prompt)
     server.stop()
-    server = start(model, threads)
+    server = start(model, threads, *room)
     measure("next turn, cold", server, longer)
     server.stop()
-    server = start(model, threads, "--cache-dir", folder)
+    server = start(model, threads, *disk)
     measure("conversation, cold, written to disk", server, prompt)
     wait_until_written(server, len(prompt))
     measure("next turn, in the context", server, longer)
     server.stop()
-    server = start(model, threads, "--cache-dir", folder)
+    server = start(model, threads, *disk)
     measure("next turn, after a restart, page cache warm", server, longer)
     server.stop()
     drop_from_page_cache(folder)
-    server = start(model, threads, "--cache-dir", folder)
+    server = start(model, threads, *disk)
     measure("next turn, after a restart, page cache cold", server, longer)
     server.stop()
-    server = start(model, threads, "--cache-dir", folder, "--cache-ram", 0)
-    for other in range(5):  # more than the context holds
+    server = start(model, threads, *disk, "--cache-ram", 0)
+    ask(server, longer)
+    for other in range(2):  # all that the context holds
         ask(server, [first + 1 + other, *prompt[1:]])
     measure("next turn, after an eviction", server, longer)
     server.stop()

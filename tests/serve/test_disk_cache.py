@@ -82,7 +82,7 @@ def test_a_server_that_is_killed_loses_nothing_that_was_written(tmp_path):
 def test_servers_that_are_killed_while_they_write_leave_nothing_wrong(tmp_path):
     cold = {}
     for round_ in range(6):
-        server = start_server(tmp_path / "cache", "--cache-disk", 2)
+        server = start_server(tmp_path / "cache", "--cache-disk", 4)
         for i in range(4):
             prompt = [100 + (i + round_) % 5, *PROMPT[1:]]
             tokens = answer(server, prompt=prompt)
@@ -92,7 +92,7 @@ def test_servers_that_are_killed_while_they_write_leave_nothing_wrong(tmp_path):
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
         running.remove(server)
-    assert sum(f.stat().st_size for f in (tmp_path / "cache").glob("*.kv*")) <= 2 << 20
+    assert sum(f.stat().st_size for f in (tmp_path / "cache").glob("*.kv*")) <= 4 << 20
 
 
 def test_eight_servers_share_a_folder(tmp_path):
