@@ -59,7 +59,7 @@ def written_tokens(server):
 
 def wait_until_written(server, tokens):
     end = time.monotonic() + 120
-    while written_tokens(server) < tokens // 256 * 256 and time.monotonic() < end:
+    while written_tokens(server) < tokens // 64 * 64 and time.monotonic() < end:
         time.sleep(0.05)
 
 
@@ -138,7 +138,7 @@ def main():
     for name, ms in median.items():
         cached = rounds[0]["cached_tokens"][name]
         print(f"{name:45} {ms:9.1f} ms  {ms / cold:6.3f} of cold  {cached:6} tokens not computed")
-    print(f"a block of 256 tokens: {size / 2**20:.1f} MiB")
+    print(f"a block of 64 tokens: {size / 2**20:.1f} MiB")
     if options.json:
         options.json.write_text(
             json.dumps({"rounds": rounds, "median_ms": median, "block_bytes": size}, indent=1)

@@ -11,9 +11,9 @@ import pytest
 import serve_program
 from serve_program import HEADRACE, Served, running, wait_for
 
-BLOCK = 256
+BLOCK = 64
 #: Some of the tiny model's tokens; its context is longer here than it was trained with, which is no matter.
-PROMPT = [100 + i * 7 % 300 for i in range(3 * BLOCK + 60)]
+PROMPT = [100 + i * 7 % 300 for i in range(12 * BLOCK + 60)]
 BODY = {"prompt": PROMPT, "n_predict": 8, "temperature": 0, "ignore_eos": True, "return_tokens": True}
 
 
@@ -46,14 +46,14 @@ def test_a_prompt_is_not_read_again_after_a_restart(tmp_path):
     cold = answer(first)
     assert from_disk(first) == 0
     assert first.stop() == 0
-    assert len(blocks(tmp_path / "cache")) == 3
+    assert len(blocks(tmp_path / "cache")) == 13
     second = start_server(tmp_path / "cache")
     whole = second.json("/completion", BODY)
     assert whole["tokens"] == cold
     assert (
-        whole["timings"]["cache_n"] == 3 * BLOCK and whole["timings"]["prompt_n"] == len(PROMPT) - 3 * BLOCK
+        whole["timings"]["cache_n"] == 12 * BLOCK and whole["timings"]["prompt_n"] == len(PROMPT) - 12 * BLOCK
     )
-    assert from_disk(second) == 3 * BLOCK
+    assert from_disk(second) == 12 * BLOCK
     assert second.count("headrace_disk_cache_bytes") == sum(
         f.stat().st_size for f in blocks(tmp_path / "cache")
     )
@@ -69,13 +69,13 @@ def test_a_prompt_is_not_read_again_after_a_restart(tmp_path):
 def test_a_server_that_is_killed_loses_nothing_that_was_written(tmp_path):
     server = start_server(tmp_path / "cache")
     cold = answer(server)
-    wait_for(lambda: len(blocks(tmp_path / "cache")) == 3, what="the blocks")
+    wait_for(lambda: len(blocks(tmp_path / "cache")) == 13, what="the blocks")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     running.remove(server)
     again = start_server(tmp_path / "cache")
     assert answer(again) == cold
-    assert from_disk(again) == 3 * BLOCK
+    assert from_disk(again) == 12 * BLOCK
     assert again.stop() == 0
 
 
@@ -100,13 +100,13 @@ def test_eight_servers_share_a_folder(tmp_path):
     # The first one that reads a prompt stores it for all that come later.
     prompts = [[100 + i, *PROMPT[1:]] for i in range(3)]
     cold = [answer(servers[0], prompt=prompt) for prompt in prompts]
-    wait_for(lambda: len(blocks(tmp_path / "cache")) == 9, what="the blocks")
+    wait_for(lambda: len(blocks(tmp_path / "cache")) == 39, what="the blocks")
     for server in servers[1:]:
         assert [answer(server, prompt=prompt) for prompt in prompts] == cold
-        assert from_disk(server) == 9 * BLOCK
+        assert from_disk(server) == 36 * BLOCK
     assert [failures(server) for server in servers] == [0] * 8
     assert [server.stop() for server in servers] == [0] * 8
-    assert len(blocks(tmp_path / "cache")) == 9 and not list((tmp_path / "cache").glob("*.tmp"))
+    assert len(blocks(tmp_path / "cache")) == 39 and not list((tmp_path / "cache").glob("*.tmp"))
 
 
 def test_damaged_files_cost_time_and_one_warning(tmp_path):

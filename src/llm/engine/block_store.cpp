@@ -13,7 +13,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr std::size_t kMostBlockTokens = 256, kLeastBlockTokens = 16;
+constexpr std::size_t kMostBlockTokens = 64, kLeastBlockTokens = 16;
 
 /// Their memory is more than keys and values by position, in ways of their own.
 constexpr std::string_view kOtherMemories[] = {"deepseek32", "deepseek4", "dflash",    "dots3note",

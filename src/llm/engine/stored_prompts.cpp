@@ -14,8 +14,8 @@
 namespace headrace::llm {
 namespace {
 
-constexpr int kMostPending = 2;             // blocks that wait for the disk, in memory
-constexpr std::size_t kMostAhead = 4;       // blocks that wait for the loop
+constexpr int kMostPending = 4;             // blocks that wait for the disk, in memory
+constexpr std::size_t kMostAhead = 8;       // blocks that wait for the loop
 constexpr std::size_t kWorthFetching = 32;  // tokens: fewer are computed as fast
 constexpr std::size_t kMostKnown = 1 << 16;
 constexpr int kLooksAgain = 8;  // prompts, until a disk that was too slow is tried again
