@@ -74,37 +74,40 @@ def drop_from_page_cache(folder):
 def one_round(model, threads, prompt, turn, first, folder):
     """Milliseconds of each case. first: a token that makes the round's texts new ones."""
     prompt = [first, *prompt]
-    longer = prompt + turn
     times, cached = {}, {}
-    room = ["-c", 2 * (len(longer) + 256) // 256 * 256]
+    room = ["-c", 2 * (len(prompt) + len(turn) + 256) // 256 * 256]
     disk = [*room, "--cache-dir", folder]
 
     def measure(name, server, tokens):
         times[name], cached[name] = ask(server, tokens)
 
+    def next_turn():
+        """One that nobody asked before, so that only the conversation itself can be remembered."""
+        return prompt + [token + len(times) for token in turn]
+
     server = start(model, threads, *room)
     measure("conversation, cold", server, prompt)
     server.stop()
     server = start(model, threads, *room)
-    measure("next turn, cold", server, longer)
+    measure("next turn, cold", server, next_turn())
     server.stop()
     server = start(model, threads, *disk)
     measure("conversation, cold, written to disk", server, prompt)
     wait_until_written(server, len(prompt))
-    measure("next turn, in the context", server, longer)
+    measure("next turn, in the context", server, next_turn())
     server.stop()
     server = start(model, threads, *disk)
-    measure("next turn, after a restart, page cache warm", server, longer)
+    measure("next turn, after a restart, page cache warm", server, next_turn())
     server.stop()
     drop_from_page_cache(folder)
     server = start(model, threads, *disk)
-    measure("next turn, after a restart, page cache cold", server, longer)
+    measure("next turn, after a restart, page cache cold", server, next_turn())
     server.stop()
     server = start(model, threads, *disk, "--cache-ram", 0)
-    ask(server, longer)
+    ask(server, prompt)
     for other in range(2):  # all that the context holds
         ask(server, [first + 1 + other, *prompt[1:]])
-    measure("next turn, after an eviction", server, longer)
+    measure("next turn, after an eviction", server, next_turn())
     server.stop()
     return times, cached
 
