@@ -64,8 +64,8 @@ Status Engine::make_context() {
     if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
         return enough.error().within(model_->path());
     for (;;) {
-        Result<std::unique_ptr<ComputeContext>> made =
-            ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); });
+        Result<std::unique_ptr<ComputeContext>> made = ComputeContext::create(
+            *model_, params, [this] { return is_step_unwanted(); }, settings_.context.batch_invariant);
         if (made.ok()) {
             context_ = std::move(made).value();
             context_bytes_ = llm::context_bytes(*model_, params);
@@ -154,11 +154,12 @@ std::future<void> Engine::post(std::function<void()> work) {
 /// Of this model's weights and cache; LoRA adapters are the sequence's variant.
 std::uint64_t Engine::state_owner() const {
     const ContextSettings& c = settings_.context;
-    const std::string text = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(), model_->weights_sample(),
-        fmt::join(settings_.model.kv_overrides, " "), c.type_k, c.type_v, c.swa_full, c.rope_scaling,
-        c.rope_freq_base, c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast,
-        c.yarn_beta_slow, c.yarn_orig_ctx);
+    std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(),
+                                   model_->weights_sample(), fmt::join(settings_.model.kv_overrides, " "),
+                                   c.type_k, c.type_v, c.swa_full, c.rope_scaling, c.rope_freq_base,
+                                   c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast,
+                                   c.yarn_beta_slow, c.yarn_orig_ctx);
+    if (c.batch_invariant) text += " invariant";  // what others have read may differ in the last bits
     return content_hash(text.data(), text.size()).low;
 }
 
@@ -231,9 +232,12 @@ void Engine::end_failed_step(int status) {
         if (is_overtaken) ++counters_.overtaken_steps;
         return;
     }
-    for (const BatchPart& part : batch_->parts())
-        part.stream->fail(
-            failure(Code::backend_failure, "llama_decode failed with {}; llama.cpp's log says why", status));
+    const Status covered = context_->check_invariance();
+    const Error error =
+        covered.ok()
+            ? failure(Code::backend_failure, "llama_decode failed with {}; llama.cpp's log says why", status)
+            : covered.error();
+    for (const BatchPart& part : batch_->parts()) part.stream->fail(error);
 }
 
 /// After a remote host was lost no request has a result: whoever asks again gets a model that is loaded anew.

@@ -173,6 +173,8 @@ const Flag kModelFlags[] = {
      "of prompts moved out of the context (default: 8192)", a_number, "cache_ram"},
     {"--context-shift", "--no-context-shift", "", "LLAMA_ARG_CONTEXT_SHIFT",
      "a full context drops its oldest tokens", a_switch, "context_shift"},
+    {"--batch-invariant", "", "", "", "an answer does not depend on what runs beside it; slower", a_switch,
+     "batch_invariant"},
     {"-ngl --gpu-layers --n-gpu-layers", "", "N", "LLAMA_ARG_N_GPU_LAYERS", "layers on the GPU; auto, all",
      a_count, "n_gpu_layers"},
     {"-dev --device", "", "DEVICES", "LLAMA_ARG_DEVICE",
