@@ -108,10 +108,17 @@ export function load(
   options?: LoadOptions,
 ): Promise<Model>;
 
+export interface RunOptions {
+  /** Rejects the run with its reason, and ends it between two nodes; in a page it goes on to its end unheard. */
+  signal?: AbortSignal;
+}
+
 export class Model {
   private constructor();
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
   /** What was taken: "cpu" or a device's name. */
   readonly device: string;
   /**
@@ -120,8 +127,9 @@ export class Model {
    */
   run<Outputs extends { [name in keyof Outputs]: Tensor } = Record<string, Tensor>>(
     inputs: Record<string, TensorLike>,
+    options?: RunOptions,
   ): Promise<Outputs>;
-  /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. */
+  /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. A page has no files. */
   save(path: string | URL): Promise<void>;
   /** Frees the model once the runs that go on have ended. */
   dispose(): void;

@@ -79,6 +79,21 @@ void add_dimension_option(CLI::App& command, std::vector<std::string>& dimension
         ->check([](const std::string& text) { return complaint(named_number(text)); });
 }
 
+void add_weight_format_option(CLI::App& command, WeightFormat& format) {
+    command
+        .add_option_function<std::string>(
+            "--weight-format",
+            [&](const std::string& name) {
+                format = name == "q8_0"   ? WeightFormat::q8_0
+                         : name == "q4_0" ? WeightFormat::q4_0
+                                          : WeightFormat::as_given;
+            },
+            "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
+            "bits)")
+        ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
+        ->type_name("");
+}
+
 void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.add_option("graph", options.graph, "graph file (.hrg, .webnn, .json) or ONNX model")
         ->required()
@@ -110,19 +125,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         "a remote host that is silent for that long is lost; default: 60000");
     add("--most-iterations", options.most_iterations, "N", kRunning,
         "of all loops of a run together; default: 10000000");
-    command
-        .add_option_function<std::string>(
-            "--weight-format",
-            [&](const std::string& name) {
-                options.compile.weights = name == "q8_0"   ? WeightFormat::q8_0
-                                          : name == "q4_0" ? WeightFormat::q4_0
-                                                           : WeightFormat::as_given;
-            },
-            "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
-            "bits)")
-        ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
-        ->type_name("")
-        ->group(kRunning);
+    add_weight_format_option(command, options.compile.weights);
+    command.get_option("--weight-format")->group(kRunning);
     command
         .add_option_function<std::string>(
             "--memory",

@@ -11,10 +11,12 @@
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
 #include "cli/language_flags.h"
+#include "cli/report.h"
 #include "doors/serve/client.h"
 #include "doors/serve/options/options.h"
 #include "headrace/language_model.h"
 #include "llm/log/log_settings.h"
+#include "llm/parameters/page.h"
 #include "llm/parameters/parameters.h"
 
 namespace headrace::cli {
@@ -274,12 +276,13 @@ void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flag
 }
 
 void add_parameters(CLI::App& app, Status& status) {
-    app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
-        ->group(kReference)
-        ->final_callback([&] {
-            std::fputs(llm::parameters_page().c_str(), stdout);
-            status = success();
-        });
+    auto* command =
+        app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
+            ->group(kReference);
+    auto json = std::make_shared<JsonOption>();
+    add_json_option(*command, *json);
+    command->final_callback(
+        [=, &status] { status = report(llm::parameters_page(), llm::parameters_list(), *json); });
 }
 
 }  // namespace headrace::cli

@@ -266,7 +266,7 @@ def test_many_texts_have_vectors_in_their_order():
 def test_a_model_that_writes_texts_gives_no_vectors_and_no_scores(model):
     with pytest.raises(LanguageModelError, match='"embeddings": true') as error:
         model.embed("a dog")
-    assert error.value.code == "unsupported"
+    assert error.value.code == "unsupported" and isinstance(error.value, headrace.UnsupportedError)
     assert error_of(model.embed_tokens, "a dog").code == "unsupported"
     assert error_of(model.rerank, "a dog", ["an animal"]).code == "unsupported"
 
