@@ -288,7 +288,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
+fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --write build/fuzz/onnx

@@ -73,7 +73,7 @@ Status check_files(const GraphOptions& options) {
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
     command
         .add_option("--dimension", dimensions,
-                    "fixes a dimension of an ONNX model's inputs that is open otherwise; may be repeated")
+                    "fixes a dynamic dimension of an ONNX model's inputs; may be repeated")
         ->type_name("NAME=N")
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_number(text)); });
@@ -108,7 +108,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_text(text)); });
     add("--shape", options.inputs.shapes, "NAME=1,16", kInputs,
-        "an input's extents where they are open; otherwise they are made up; may be repeated")
+        "an input's sizes where they are dynamic; otherwise they are made up; may be repeated")
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_shape(text)); });
     add_dimension_option(command, options.dimensions);
