@@ -38,7 +38,9 @@ def compile_guest(path: Path, *flags: str, source: str = "guest_chat.c") -> Path
     if not importlib.util.find_spec("ziglang"):
         raise MissingError("ziglang is not installed: make setup installs it")
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
-    subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, SOURCES / source], check=True)
+    subprocess.run(
+        [*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, SOURCES / source], check=True
+    )
     return path
 
 

@@ -1,5 +1,5 @@
-/* libwasi_nn_llamacpp.so for hosts in C: opened, with a backend, and the table of what guests import. A call is
- * made by nn.headrace_guest_call, which checks the guest's pointers: headrace/wasi_nn_guests.h. */
+/* libwasi_nn_llamacpp.so for hosts in C: opened, with a backend, and the table of what guests import. A call
+ * is made by nn.headrace_guest_call, which checks the guest's pointers: headrace/wasi_nn_guests.h. */
 #ifndef HEADRACE_GUEST_CALLS_H
 #define HEADRACE_GUEST_CALLS_H
 

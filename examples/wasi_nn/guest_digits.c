@@ -1,7 +1,8 @@
 /* A WebAssembly guest that tells which digit a drawing is: a text of marks and blanks, of any size.
  *
  *   zig cc -target wasm32-wasi -Os -o guest_digits.wasm guest_digits.c
- *   headrace wasm guest_digits.wasm --alias digits=build/models/digits.hrg -- "$(cat examples/node/digit.txt)"
+ *   headrace wasm guest_digits.wasm --alias digits=build/models/digits.hrg -- "$(cat
+ * examples/node/digit.txt)"
  *
  * The network is that of examples/node/train_digits.mjs. */
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Calls of WebAssembly guests, core modules that import wasi_ephemeral_nn, for hosts of libwasi_nn_llamacpp.so
- * and libwasi_nn_onnx.so: numbers, and the guest's memory, which is read and written where it is. */
+/* Calls of WebAssembly guests, core modules that import wasi_ephemeral_nn, for hosts of
+ * libwasi_nn_llamacpp.so and libwasi_nn_onnx.so: numbers, and the guest's memory, which is read and written
+ * where it is. */
 #ifndef HEADRACE_WASI_NN_GUESTS_H
 #define HEADRACE_WASI_NN_GUESTS_H
 
@@ -13,20 +14,21 @@ extern "C" {
 
 #define HEADRACE_WASI_NN_GUESTS_API __attribute__((visibility("default")))
 
-/* The imports with the numbers of their i32 parameters; each returns one. docs/guests.md says what they do. */
-#define HEADRACE_GUEST_IMPORTS(X)                                                                          \
-    X(load, 5)                                                                                             \
-    X(load_by_name, 3)                                                                                     \
-    X(load_by_name_with_config, 5)                                                                         \
-    X(unload, 1)                                                                                           \
-    X(init_execution_context, 2)                                                                           \
-    X(init_execution_context_with_session, 4)                                                              \
-    X(close_execution_context, 1)                                                                          \
-    X(set_input, 3)                                                                                        \
-    X(compute, 1)                                                                                          \
-    X(get_output, 5)                                                                                       \
-    X(compute_single, 1)                                                                                   \
-    X(get_output_single, 5)                                                                                \
+/* The imports with the numbers of their i32 parameters; each returns one. docs/guests.md says what they do.
+ */
+#define HEADRACE_GUEST_IMPORTS(X)             \
+    X(load, 5)                                \
+    X(load_by_name, 3)                        \
+    X(load_by_name_with_config, 5)            \
+    X(unload, 1)                              \
+    X(init_execution_context, 2)              \
+    X(init_execution_context_with_session, 4) \
+    X(close_execution_context, 1)             \
+    X(set_input, 3)                           \
+    X(compute, 1)                             \
+    X(get_output, 5)                          \
+    X(compute_single, 1)                      \
+    X(get_output_single, 5)                   \
     X(fini_single, 1)
 enum { headrace_guest_most_parameters = 5 };
 
@@ -38,8 +40,8 @@ typedef struct {
 /* An import by its number, its place above; NULL behind the last one. */
 HEADRACE_WASI_NN_GUESTS_API const headrace_guest_import* headrace_guest_import_of(uint32_t number);
 
-/* Makes a guest's call: 0, or a wasi_nn_error. parameters: as many as the import has. A pointer or a size that
- * reaches outside the memory, also inside a tensor, is invalid_argument, and nothing is written then. */
+/* Makes a guest's call: 0, or a wasi_nn_error. parameters: as many as the import has. A pointer or a size
+ * that reaches outside the memory, also inside a tensor, is invalid_argument, and nothing is written then. */
 HEADRACE_WASI_NN_GUESTS_API uint32_t headrace_guest_call(void* backend, uint32_t number, uint8_t* memory,
                                                          uint64_t size, const uint32_t* parameters);
 

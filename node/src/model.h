@@ -62,7 +62,8 @@ struct StopHandle : Handle {
 /// (path or bytes, is it ONNX, options, [name, number, ...] dimensions, [name, shape, ...] of inputs)
 /// -> promise of {handle, inputs, outputs: [{name, type, shape}], device, hasStates}
 napi_value open_model(const Call& call);
-/// (model, [type, shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims, buffer}]
+/// (model, [type, shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
+/// buffer}]
 napi_value run_model(const Call& call);
 napi_value new_stop(const Call& call);      // () -> stop
 napi_value stop_runs(const Call& call);     // (stop)

@@ -1,5 +1,5 @@
-"""Functions that core modules import, by wasmtime's C interface: wasmtime calls the WASI-NN library itself, with
-no Python between, and the library reads and writes the module's memory where it is.
+"""Functions that core modules import, by wasmtime's C interface: wasmtime calls the WASI-NN library itself,
+with no Python between, and the library reads and writes the module's memory where it is.
 
 The structures are those of headrace/wasi_nn_guests.h.
 """
@@ -47,7 +47,11 @@ class _Wasmtime(ctypes.Structure):
 
 
 class _Import(ctypes.Structure):
-    _fields_ = (("wasmtime", ctypes.POINTER(_Wasmtime)), ("backend", ctypes.c_void_p), ("number", ctypes.c_uint32))
+    _fields_ = (
+        ("wasmtime", ctypes.POINTER(_Wasmtime)),
+        ("backend", ctypes.c_void_p),
+        ("number", ctypes.c_uint32),
+    )
 
 
 def _address(name: str) -> int:
@@ -61,7 +65,9 @@ class Functions:
         """on_failed_load: gets the name that a guest could not load."""
         extern = ffi.wasmtime_extern_t
         if ctypes.sizeof(extern) > MOST_ITEM_SIZE:
-            raise RuntimeError(f"wasmtime's exports have {ctypes.sizeof(extern)} bytes; {MOST_ITEM_SIZE} are known")
+            raise RuntimeError(
+                f"wasmtime's exports have {ctypes.sizeof(extern)} bytes; {MOST_ITEM_SIZE} are known"
+            )
 
         def told(name: int, size: int) -> None:
             if on_failed_load:
@@ -100,7 +106,9 @@ class Functions:
         named: list[Any] = []
         for text in (MODULE, name):
             named += [ctypes.create_string_buffer(text), len(text)]
-        call = ctypes.cast(self._backend.library.headrace_wasmtime_call, ffi.wasmtime_func_unchecked_callback_t)
+        call = ctypes.cast(
+            self._backend.library.headrace_wasmtime_call, ffi.wasmtime_func_unchecked_callback_t
+        )
         environment = ctypes.cast(ctypes.pointer(made), ctypes.c_void_p)
         error = ffi.wasmtime_linker_define_func_unchecked(
             linker.ptr(), *named, kind.ptr(), call, environment, self._no_finalizer

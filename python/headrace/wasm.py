@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import wasmtime
 
+    from ._component import Components
     from ._module_functions import Functions
 
 
@@ -52,6 +53,12 @@ class WasiNn:
 
         self._functions.append(Functions(self.backend, self._on_failed_load))
         self._functions[-1].define(linker)
+
+    def components(self) -> Components:
+        """What a component imports, for one guest."""
+        from ._component import Components
+
+        return Components(self.backend, self._on_failed_load)
 
 
 @dataclass(frozen=True)
@@ -137,18 +144,16 @@ def _run_module(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     return 0
 
 
-def _run_component(guest: Path, sandbox: Sandbox, backend: Backend) -> int:
+def _run_component(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     import wasmtime
     from wasmtime import component as model
-
-    from ._component import Components
 
     engine = sandbox.engine(caches=True)
     component = model.Component.from_file(engine, guest)
     store = sandbox.store(engine, guest.name)
     linker = model.Linker(engine)
     linker.add_wasip2()
-    imports = Components(backend)
+    imports = nn.components()
     imports.define(linker)
     commands = [name for name in component.type.exports(engine) if name.startswith("wasi:cli/run@")]
     if not commands:
@@ -197,7 +202,7 @@ def run_guest(
             nn = WasiNn(library or find_library(), {**(config or {}), **names}, explain)
             try:
                 if is_component(guest):
-                    return _run_component(guest, sandbox, nn.backend)
+                    return _run_component(guest, sandbox, nn)
                 return _run_module(guest, sandbox, nn)
             finally:
                 nn.close()
@@ -238,6 +243,22 @@ def _json_object(text: str) -> dict[str, object]:
     return value
 
 
+def _bytes(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"takes a number of bytes, at least 1, not {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"takes a number of seconds above 0, not {text!r}")
+    return seconds
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace wasm",
@@ -276,10 +297,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument(
-        "--max-memory", type=int, metavar="BYTES", help="of the guest, which cannot grow beyond them"
+        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest, which cannot grow beyond them"
     )
     parser.add_argument(
-        "--max-time", type=float, metavar="SECONDS", help="until the guest is ended, whatever it does"
+        "--max-time", type=_seconds, metavar="SECONDS", help="until the guest is ended, whatever it does"
     )
     parser.add_argument("--library", type=Path, metavar="FILE", help="another libwasi_nn_llamacpp.so")
     return parser

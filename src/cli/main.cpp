@@ -86,7 +86,8 @@ bool is_number(const std::string& text) {
     return error == std::errc() && stop == text.data() + text.size();
 }
 
-/// What is wrong with an option's number, in a sentence. CLI11's own are "Could not convert: --threads = two" and
+/// What is wrong with an option's number, in a sentence. CLI11's own are "Could not convert: --threads = two"
+/// and
 /// "--port: Value two not in range 0 to 65535".
 std::string explained(const std::string& text) {
     constexpr std::string_view kNoNumber = "Could not convert: ", kEquals = " = ", kValue = ": Value ",

@@ -102,7 +102,11 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["run", "x.hrg", "--dimension", "batch=2"], 2, "--dimension is for ONNX models"),
         (["bench", "x.onnx", "--profile", "--tune"], 2, "choose one"),
         (["convert", "x.hrg", "y.hrg"], 2, "convert reads ONNX models"),
-        (["convert", "x.onnx", "y.json", "--weight-format", "q4_0"], 2, "only .hrg files hold weights of 4 bits"),
+        (
+            ["convert", "x.onnx", "y.json", "--weight-format", "q4_0"],
+            2,
+            "only .hrg files hold weights of 4 bits",
+        ),
         (["convert", "x.onnx", "y.hrg", "--weight-format", "q9"], 2, "--weight-format"),
         (["run", "x.onnx", "--device", "abacus"], 1, "x.onnx"),
     ],
@@ -173,7 +177,8 @@ def test_every_command_that_finds_something_has_it_as_json(model, tmp_path):
 def test_a_model_is_converted_with_smaller_weights(tmp_path, weights, largest):
     matrix = np.random.default_rng(1).standard_normal((512, 256), np.float32)
     made = parser.parse_model(
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 512] x) => (float[n, 256] y) { y = MatMul(x, w) }'
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[n, 512] x) => (float[n, 256] y) { y = MatMul(x, w) }"""
     )
     made.graph.initializer.append(onnx.numpy_helper.from_array(matrix, "w"))
     onnx.save(made, tmp_path / "model.onnx")

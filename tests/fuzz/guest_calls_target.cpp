@@ -88,7 +88,8 @@ const Library& library() {
 class GuestMemory {
 public:
     explicit GuestMemory(std::string_view content) {
-        void* pages = mmap(nullptr, kSize + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* pages =
+            mmap(nullptr, kSize + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED || mprotect(static_cast<char*>(pages) + kSize, page(), PROT_NONE) != 0)
             throw std::runtime_error("no memory for a guest");
         bytes_ = static_cast<std::uint8_t*>(pages);
@@ -143,7 +144,9 @@ Parts sound_program() {
         model_of({node("Add", {"x", "w"}, "sum")}, {float_value("x", {"n", "2"}), float_value("w", {"2"})},
                  {float_value("sum", {"n", "2"})});
     std::string memory(kModel, '\0');
-    const auto put = [&](std::uint32_t at, const std::string& bytes) { memory.replace(at, bytes.size(), bytes); };
+    const auto put = [&](std::uint32_t at, const std::string& bytes) {
+        memory.replace(at, bytes.size(), bytes);
+    };
     const auto put_words = [&](std::uint32_t at, const std::vector<std::uint32_t>& words) {
         put(at, bytes_of(words));
     };
@@ -170,7 +173,8 @@ Parts sound_program() {
 
 std::uint32_t any_number(Mutator& mutator) {
     static constexpr std::array<std::uint32_t, 16> kNumbers{
-        0, 1, 2, 4, 7, 64, 256, 65532, 65535, 65536, 65537, 1u << 30, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC, 0xFFFFFFFF};
+        0,     1,     2,     4,        7,          64,         256,        65532,
+        65535, 65536, 65537, 1u << 30, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC, 0xFFFFFFFF};
     return kNumbers[mutator.below(kNumbers.size())];
 }
 
@@ -179,8 +183,8 @@ Parts changed(const Parts& parts, Mutator& mutator) {
     const std::size_t count = calls.size() / sizeof(GuestCall);
     for (std::size_t i = mutator.below(3); i > 0; --i) {
         const std::size_t at = mutator.below(count) * sizeof(GuestCall) + 4 * mutator.below(7);
-        const std::uint32_t number = mutator.below(3) == 0 ? static_cast<std::uint32_t>(mutator.below(kImports))
-                                                           : any_number(mutator);
+        const std::uint32_t number =
+            mutator.below(3) == 0 ? static_cast<std::uint32_t>(mutator.below(kImports)) : any_number(mutator);
         std::memcpy(calls.data() + at, &number, sizeof number);
     }
     for (std::size_t i = mutator.below(3); i > 0; --i) {  // tensors, shapes and the model's place

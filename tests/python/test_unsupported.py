@@ -55,6 +55,7 @@ def test_language_models_raise_both():
 
 
 def test_a_model_names_its_inputs_and_outputs():
-    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[n] a, float[n] b) => (float[n] y) { y = Add(a, b) }'
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[n] a, float[n] b) => (float[n] y) { y = Add(a, b) }"""
     model = headrace.load(onnx.parser.parse_model(text))
     assert (model.input_names, model.output_names) == (["a", "b"], ["y"])

@@ -1,5 +1,5 @@
-"""Components that pass wrong lists, strings, records, handles, types and sizes; `make fuzz` makes as many as go
-into a time. Whatever a guest passes, it gets an answer or an error, or is ended; its host goes on.
+"""Components that pass wrong lists, strings, records, handles, types and sizes; `make fuzz` makes as many as
+go into a time. Whatever a guest passes, it gets an answer or an error, or is ended; its host goes on.
 
     python tests/wasm/component_fuzz.py [--seconds N] [--seed N]
 """
@@ -22,9 +22,51 @@ from wasmtime import component as model
 
 NAMES, SHAPE, INPUTS, BUILDERS, DATA, MODEL = 256, 512, 640, 768, 1024, 4096
 SIZE = PAGES * 65536
-NUMBERS = [0, 1, 2, 3, 4, 7, 8, 9, 16, 255, 65535, SIZE - 1, SIZE, SIZE + 1, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 1]
-TEXTS = [b"x", b"w", b"sums", b"chat", b"prompt", b"parameters", b"{}", b"", b"\xff\xfe", b"../x", b"a\0b", b"y" * 200]
-PARAMETERS = [b"{}", b"", b'{"n_predict": 2}', b'{"temperature": "hot"}', b"[1]", b"{", b'{"n_predict": -1e99}']
+NUMBERS = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    9,
+    16,
+    255,
+    65535,
+    SIZE - 1,
+    SIZE,
+    SIZE + 1,
+    2**31 - 1,
+    2**31,
+    2**32 - 4,
+    2**32 - 1,
+]
+#: In a number that is no handle of either host.
+NO_HANDLE = 4096
+TEXTS = [
+    b"x",
+    b"w",
+    b"sums",
+    b"chat",
+    b"prompt",
+    b"parameters",
+    b"{}",
+    b"",
+    b"\xff\xfe",
+    b"../x",
+    b"a\0b",
+    b"y" * 200,
+]
+PARAMETERS = [
+    b"{}",
+    b"",
+    b'{"n_predict": 2}',
+    b'{"temperature": "hot"}',
+    b"[1]",
+    b"{",
+    b'{"n_predict": -1e99}',
+]
 #: As a guest sees the calls that give a handle, by what they give.
 GIVES = {
     "tensor-new": "tensor", "load": "graph", "load-by-name": "graph", "graph-open": "context",
@@ -33,7 +75,8 @@ GIVES = {
 #: What the first number of each call is a handle of.
 TAKES = {
     "tensor-dimensions": "tensor", "tensor-ty": "tensor", "tensor-data": "tensor", "compute": "context",
-    "graph-open": "graph", "conversation-open": "graph", "conversation-ask": "conversation", "answer-next": "answer",
+    "graph-open": "graph", "conversation-open": "graph", "conversation-ask": "conversation",
+    "answer-next": "answer",
     "answer-metadata": "answer", "answer-cancel": "answer", "error-code": "error", "error-data": "error",
 }  # fmt: skip
 
@@ -52,7 +95,7 @@ class Program:
             self._call("graph-open", self._handle("graph"), RESULT)
         for _ in range(self._random.randint(2, 14)):
             self._random.choice(
-                [self._load, self._tensor, self._tensor, self._compute, self._compute, self._talk, self._any, self._drop]
+                [*[self._load, self._tensor, self._compute, self._talk] * 3, self._any, self._drop]
             )()
 
     def _put(self, at: int, content: bytes) -> None:
@@ -64,15 +107,19 @@ class Program:
     def _handle(self, kind: str) -> Any:
         """Of that kind, now and then of another or of nothing; it may be dropped."""
         chance = self._random.random()
-        known = self._made.get(kind, []) if chance < 0.95 else [s for steps in self._made.values() for s in steps]
+        known = (
+            self._made.get(kind, []) if chance < 0.95 else [s for steps in self._made.values() for s in steps]
+        )
         if not known or chance > 0.98:
-            return self._number()
+            return self._number() | NO_HANDLE
         return {"of": known[-1] if self._random.random() < 0.7 else self._random.choice(known)}
 
     def _call(self, name: str, *numbers: Any) -> None:
         given = list(numbers)
-        if self._random.random() < 0.12:
-            given[self._random.randrange(len(given))] = self._number()
+        if self._random.random() < 0.04:
+            place = self._random.randrange(len(given))
+            is_handle = place == 0 and (name in TAKES or name in DROPS)
+            given[place] = self._number() | (NO_HANDLE if is_handle else 0)
         if kind := GIVES.get(name):
             self._made.setdefault(kind, []).append(len(self.steps))
         self.steps.append(["call", name, given])
@@ -89,7 +136,14 @@ class Program:
         size = self._sums if self._random.random() < 0.8 else self._random.randrange(self._sums)
         count = self._random.choice([1, 1, 1, 1, 0, 2])
         self._put(BUILDERS, struct.pack("<4I", MODEL, size, MODEL, size))
-        self._call("load", BUILDERS, count, self._random.choice([1, 1, 6, 5, 0]), self._random.choice([0, 0, 1]), RESULT)
+        self._call(
+            "load",
+            BUILDERS,
+            count,
+            self._random.choice([1, 1, 6, 5, 0]),
+            self._random.choice([0, 0, 1]),
+            RESULT,
+        )
 
     def _tensor(self) -> None:
         shape = self._random.choice([[2, 2], [1, 2], [2], [], [0, 2], [2**31, 2**31], [1] * 9])
@@ -111,7 +165,8 @@ class Program:
         inputs = self._sound_inputs()
         if self._random.random() < 0.3:
             inputs = [
-                (self._random.choice(TEXTS), self._handle("tensor")) for _ in range(self._random.randint(0, 3))
+                (self._random.choice(TEXTS), self._handle("tensor"))
+                for _ in range(self._random.randint(0, 3))
             ]
         at = NAMES
         for i, (name, tensor) in enumerate(inputs):
@@ -139,7 +194,7 @@ class Program:
         rest = [self._number() for _ in range(FUNCTIONS[name].numbers - len(first))]
         if rest and FUNCTIONS[name].gives not in ("handle", "word", ""):
             rest[-1] = RESULT
-        self._call(name, *first, *rest)
+        self._call(name, *first, *rest)  # which mostly ends the guest
 
     def _drop(self) -> None:
         name = self._random.choice(list(DROPS))
@@ -163,8 +218,10 @@ def sums() -> bytes:
     return made.SerializeToString()
 
 
-def configuration(models: dict[str, Path]) -> dict[str, Any]:
+def configuration(models: dict[str, Path], root: Path) -> dict[str, Any]:
+    """Of a host whose guests may load these models, and what is in a folder."""
     return {
+        "model_root": str(root),
         "model_aliases": {name: str(path) for name, path in models.items()},
         "n_threads": 1, "n_ctx": 256, "n_predict": 4, "temperature": 0, "log_level": "none",
         "max_graphs": 8, "max_contexts": 8, "max_compute_ms": 100,
@@ -188,13 +245,16 @@ class Hosts:
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--seconds", type=float, default=60)
     arguments.add_argument("--seed", type=int, default=0)
     given = arguments.parse_args()
     onnx_model = sums()
     root = Path(__file__).resolve().parents[2]
-    hosts = Hosts(find_library(), configuration({"chat": root / "models/tiny-chat-q8_0.gguf"}))
+    models = {"chat": root / "models/tiny-chat-q8_0.gguf"}
+    hosts = Hosts(find_library(), configuration(models, Path(__file__).parent))
     end, seed, wrong, ended = time.monotonic() + given.seconds, given.seed, 0, 0
     while time.monotonic() < end:
         program = Program(seed, onnx_model).steps

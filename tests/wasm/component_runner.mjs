@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { WasiNn } from '../../examples/wasi_nn/node/wasi_nn.mjs';
+import { GuestFault, WasiNn } from '../../examples/wasi_nn/node/wasi_nn.mjs';
 
 const RESULT = 64;
 const CODES = ['invalid-argument', 'invalid-encoding', 'timeout', 'runtime-error', 'unsupported-operation', 'too-large',
@@ -46,7 +46,7 @@ class Guest {
         told.push(kind === 'call' ? this.#call(number, ...rest) : null);
       } catch (error) {
         // What jco's own code and WebAssembly throw is the guest's fault; what the host's functions throw is not.
-        if (/wasi_nn\.mjs/.test(error?.stack ?? '')) return { broken: `step ${number}, ${rest[0]}: ${error.stack}` };
+        if (!(error instanceof GuestFault) && /wasi_nn\.mjs/.test(error?.stack ?? '')) return { broken: `step ${number}, ${rest[0]}: ${error.stack}` };
         return [...told, 'trap'];
       }
     }
@@ -54,6 +54,7 @@ class Guest {
   }
   #number(given) { return typeof given === 'object' ? (this.#handles.get(given.of) ?? 0) : given; }
   #call(number, name, given) {
+    if (given.some((a) => typeof a === 'object' && !this.#handles.has(a.of))) return 'left out';
     const numbers = given.map((a) => this.#number(a));
     const gives = functions[name] ?? '';
     const result = this.invoke(name, ...numbers);

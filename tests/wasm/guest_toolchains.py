@@ -1,6 +1,6 @@
-"""Guests of examples/wasi_nn as their toolchains make them, and the hosts that run them. What needs a toolchain
-is skipped where it is not installed: COMPONENTIZE_PY names componentize-py's program, JCO_FOLDER a folder with
-npm's @bytecodealliance/jco and componentize-js, RUSTC a Rust compiler with a target of WASI."""
+"""Guests of examples/wasi_nn as their toolchains make them, and the hosts that run them. What needs a
+toolchain is skipped where it is not installed: COMPONENTIZE_PY names componentize-py's program, JCO_FOLDER a
+folder with npm's @bytecodealliance/jco and componentize-js, RUSTC a Rust compiler with a target of WASI."""
 
 from __future__ import annotations
 

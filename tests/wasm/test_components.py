@@ -13,10 +13,10 @@ import pytest
 import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
+pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+import component_fuzz  # noqa: E402
 from guest_toolchains import component_of, in_javascript, in_python, node_host, run  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
 
 RUN = wasm_chat.SOURCES / "component_run.wasm"
 GREEDY = 'parameters:text:{"temperature": 0}'
@@ -24,18 +24,8 @@ GREEDY = 'parameters:text:{"temperature": 0}'
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory) -> Path:
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["sum"]), helper.make_node("Mul", ["x", "w"], ["product"])],
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2]),
-            helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]),
-        ],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in ("sum", "product")],
-    )
     path = tmp_path_factory.mktemp("models") / "sums.onnx"
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    path.write_bytes(model.SerializeToString())
+    path.write_bytes(component_fuzz.sums())
     return path
 
 
@@ -108,6 +98,22 @@ def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, 
     for size, code in ((65536, 7), (2 * 65536, 0)):
         command = [sys.executable, "-m", "headrace", "wasm", grow, "--max-memory", size]
         assert subprocess.run(list(map(str, command)), timeout=60).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "told"),
+    [
+        ("--max-memory", "two", "takes a number of bytes, at least 1, not 'two'"),
+        ("--max-memory", "0", "takes a number of bytes, at least 1, not '0'"),
+        ("--max-time", "soon", "takes a number of seconds above 0, not 'soon'"),
+        ("--max-time", "-1", "takes a number of seconds above 0, not '-1'"),
+        ("--max-time", "inf", "takes a number of seconds above 0, not 'inf'"),
+    ],
+)
+def test_limits_that_are_no_numbers_are_refused_with_what_is_wanted(option, given, told):
+    command = [sys.executable, "-m", "headrace", "wasm", RUN, f"{option}={given}"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and told in done.stderr
 
 
 def test_a_component_that_is_no_command_is_refused_with_a_reason(library, tmp_path):

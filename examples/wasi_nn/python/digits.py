@@ -1,5 +1,5 @@
-"""A component that tells which digit a drawing is: a text of marks and blanks, of any size. Its host calls the
-network of examples/node/train_digits.mjs `digits`."""
+"""A component that tells which digit a drawing is: a text of marks and blanks, of any size. Its host calls
+the network of examples/node/train_digits.mjs `digits`."""
 
 import math
 import struct

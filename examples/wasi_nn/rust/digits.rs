@@ -98,11 +98,11 @@ fn normalized(text: &str) -> Option<Vec<f32>> {
 }
 
 fn main() {
-    let image = env::args().nth(1).and_then(|drawing| normalized(&drawing));
-    let Some(image) = image else {
+    let drawing = env::args().nth(1).unwrap_or_default();
+    let image = normalized(&drawing).unwrap_or_else(|| {
         eprintln!("digits DRAWING: a text of marks and blanks");
-        process::exit(2);
-    };
+        process::exit(2)
+    });
     let found = probabilities(&image);
     let mut order: Vec<usize> = (0..DIGITS).collect();
     order.sort_by(|&a, &b| found[b].total_cmp(&found[a]));

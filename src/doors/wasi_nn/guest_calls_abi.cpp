@@ -1,6 +1,7 @@
 // Calls of WebAssembly guests on the functions of libwasi_nn_llamacpp.so and libwasi_nn_onnx.so.
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
@@ -96,7 +97,8 @@ wasi_nn_error call_set_input(const GuestCall& call) {
     if (!call.read(call.a[2], words) || !call.has(words[0], 4ull * words[1]) || !call.has(words[3], words[4]))
         return invalid_argument;
     tensor_dimensions dimensions{call.at<std::uint32_t>(words[0]), words[1]};
-    tensor input{&dimensions, static_cast<std::uint8_t>(words[2]), {call.at<std::uint8_t>(words[3]), words[4]}};
+    tensor input{
+        &dimensions, static_cast<std::uint8_t>(words[2]), {call.at<std::uint8_t>(words[3]), words[4]}};
     return set_input(call.backend, call.a[0], call.a[1], &input);
 }
 
@@ -164,12 +166,14 @@ void* headrace_wasmtime_call(void* import, void* caller, void* values, std::size
     const Import& definition = kImports[called.number];
     std::array<std::uint32_t, headrace_guest_most_parameters> parameters{};
     for (std::uint32_t i = 0; i < definition.declared.parameters; ++i)
-        std::memcpy(&parameters[i], static_cast<std::uint8_t*>(values) + std::size_t{i} * wasmtime.value_size, 4);
+        std::memcpy(&parameters[i], static_cast<std::uint8_t*>(values) + std::size_t{i} * wasmtime.value_size,
+                    4);
     const auto memory = memory_of(caller, wasmtime);
     const GuestCall call{called.backend, memory.data(), memory.size(), parameters.data()};
     const std::uint32_t error = definition.call(call);
     std::memcpy(values, &error, 4);
-    if (error && wasmtime.on_failed_load && loads_by_name(definition) && call.has(parameters[0], parameters[1]))
+    if (error && wasmtime.on_failed_load && loads_by_name(definition) &&
+        call.has(parameters[0], parameters[1]))
         wasmtime.on_failed_load(call.at<char>(parameters[0]), parameters[1]);
     return nullptr;
 }

@@ -79,7 +79,8 @@ void gelu_erf(const std::vector<HostValues>& in, double, float* out) { each(Unar
 /// The catalog has no such function.
 void gelu_quick(const std::vector<HostValues>& in, double, float* out) {
     const std::size_t size = size_of(in[0]);
-    for (std::size_t i = 0; i < size; ++i) out[i] = in[0].data[i] / (1.0f + std::exp(-1.702f * in[0].data[i]));
+    for (std::size_t i = 0; i < size; ++i)
+        out[i] = in[0].data[i] / (1.0f + std::exp(-1.702f * in[0].data[i]));
 }
 
 void swiglu(const std::vector<HostValues>& in, double, float* out) { each_gated(Unary::silu, in, out); }
