@@ -42,7 +42,7 @@ message(STATUS "MLX from ${package}")
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/mlx/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/mlx/gpu/")  # one of them, below
 # These files of other folders alone: the kernels' library needs all of ggml, which the host brings.
-foreach(file kernels/tensor/convert_f32 kernels/tensor/elementwise_f32 kernels/tensor/normalize_f32 kernels/gemm/gemv_f32 base/machine_memory base/control_groups
+foreach(file kernels/tensor/convert_f32 kernels/gemm/gemv_f32 base/machine_memory base/control_groups
        base/cpu_count)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()

@@ -32,7 +32,7 @@ PyObject* python_exception(Code code) {
 NB_MODULE(_core, m) {
     m.doc() = "Headrace's native part; use the packages headrace and webnn.";
     m.attr("__version__") = HEADRACE_VERSION;
-    unsupported_error = PyErr_NewExceptionWithDoc("headrace.UnsupportedError", kUnsupportedErrorDoc,
+    unsupported_error = PyErr_NewExceptionWithDoc("headrace._core.UnsupportedError", kUnsupportedErrorDoc,
                                                   PyExc_ValueError, nullptr);
     if (!unsupported_error) throw nb::python_error();
     m.attr("UnsupportedError") = nb::borrow(unsupported_error);

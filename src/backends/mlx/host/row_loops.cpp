@@ -3,45 +3,68 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/tensor/elementwise_f32.h"
-#include "kernels/tensor/normalize_f32.h"
+#include "backends/mlx/host/dot.h"
 
 namespace headrace::mlx::loops {
 namespace {
 
-using kernels::Unary;
+/// Calls row(values, result) for each row.
+template <class Row>
+void each_row(const HostValues& x, float* out, Row&& row) {
+    const auto columns = static_cast<std::size_t>(x.columns());
+    const std::size_t rows = x.rows();
+    for (std::size_t i = 0; i < rows; ++i) row(x.data + i * columns, out + i * columns);
+}
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+float silu_of(float x) { return x * sigmoid(x); }
+float gelu_of(float x) {
+    constexpr float kRootOfTwoByPi = 0.79788456080286535588f;
+    return 0.5f * x * (1.0f + std::tanh(kRootOfTwoByPi * x * (1.0f + 0.044715f * x * x)));
+}
+float gelu_erf_of(float x) { return 0.5f * x * (1.0f + std::erf(x * 0.70710678118654752440f)); }
+float gelu_quick_of(float x) { return x * sigmoid(1.702f * x); }
 
 std::size_t size_of(const HostValues& x) { return x.rows() * static_cast<std::size_t>(x.columns()); }
 
-void each(Unary function, const std::vector<HostValues>& in, float* out) {
-    kernels::unary_f32(function, in[0].data, out, size_of(in[0]), 0, 1);
+template <float (*function)(float)>
+void each(const std::vector<HostValues>& in, float* out) {
+    const std::size_t size = size_of(in[0]);
+    for (std::size_t i = 0; i < size; ++i) out[i] = function(in[0].data[i]);
 }
-void each_gated(Unary function, const std::vector<HostValues>& in, float* out) {
-    kernels::gated_f32(function, in[0].data, in[1].data, out, size_of(in[0]), 0, 1);
-}
-
-kernels::LayerNormArgs rows_of(const std::vector<HostValues>& in, double eps, float* out) {
-    const auto columns = static_cast<std::size_t>(in[0].columns());
-    const auto stride = static_cast<std::ptrdiff_t>(columns);
-    return {.rows = in[0].rows(),
-            .n = columns,
-            .x = in[0].data,
-            .x_stride = stride,
-            .scale = in.size() > 1 ? in[1].data : nullptr,
-            .bias = in.size() > 2 ? in[2].data : nullptr,
-            .y = out,
-            .y_stride = stride,
-            .eps = static_cast<float>(eps)};
+template <float (*function)(float)>
+void each_gated(const std::vector<HostValues>& in, float* out) {
+    const std::size_t size = size_of(in[0]);
+    for (std::size_t i = 0; i < size; ++i) out[i] = function(in[0].data[i]) * in[1].data[i];
 }
 
 }  // namespace
 
 void rms_norm(const std::vector<HostValues>& in, double eps, float* out) {
-    kernels::rms_norm_f32(rows_of(in, eps, out), 0, 1);
+    const int columns = in[0].columns();
+    const float* scale = in.size() > 1 ? in[1].data : nullptr;
+    each_row(in[0], out, [&](const float* x, float* y) {
+        const float mean = dot(x, x, columns) / static_cast<float>(columns);
+        const float factor = 1.0f / std::sqrt(mean + static_cast<float>(eps));
+        for (int i = 0; i < columns; ++i) y[i] = x[i] * factor;
+        for (int i = 0; scale && i < columns; ++i) y[i] *= scale[i];
+    });
 }
 
 void norm(const std::vector<HostValues>& in, double eps, float* out) {
-    kernels::layer_norm_f32(rows_of(in, eps, out), 0, 1);
+    const int columns = in[0].columns();
+    const float* scale = in.size() > 1 ? in[1].data : nullptr;
+    const float* shift = in.size() > 2 ? in[2].data : nullptr;
+    const std::vector<float> ones(columns, 1.0f);
+    each_row(in[0], out, [&](const float* x, float* y) {
+        const float mean = dot(x, ones.data(), columns) / static_cast<float>(columns);
+        for (int i = 0; i < columns; ++i) y[i] = x[i] - mean;
+        const float variance = dot(y, y, columns) / static_cast<float>(columns);
+        const float factor = 1.0f / std::sqrt(variance + static_cast<float>(eps));
+        for (int i = 0; i < columns; ++i) y[i] *= factor;
+        for (int i = 0; scale && i < columns; ++i) y[i] *= scale[i];
+        for (int i = 0; shift && i < columns; ++i) y[i] += shift[i];
+    });
 }
 
 void rope(const std::vector<HostValues>& in, double, float* out) {
@@ -73,17 +96,12 @@ void rope(const std::vector<HostValues>& in, double, float* out) {
     }
 }
 
-void silu(const std::vector<HostValues>& in, double, float* out) { each(Unary::silu, in, out); }
-void gelu(const std::vector<HostValues>& in, double, float* out) { each(Unary::gelu_tanh, in, out); }
-void gelu_erf(const std::vector<HostValues>& in, double, float* out) { each(Unary::gelu_erf, in, out); }
-/// The catalog has no such function.
-void gelu_quick(const std::vector<HostValues>& in, double, float* out) {
-    const std::size_t size = size_of(in[0]);
-    for (std::size_t i = 0; i < size; ++i)
-        out[i] = in[0].data[i] / (1.0f + std::exp(-1.702f * in[0].data[i]));
-}
+void silu(const std::vector<HostValues>& in, double, float* out) { each<silu_of>(in, out); }
+void gelu(const std::vector<HostValues>& in, double, float* out) { each<gelu_of>(in, out); }
+void gelu_erf(const std::vector<HostValues>& in, double, float* out) { each<gelu_erf_of>(in, out); }
+void gelu_quick(const std::vector<HostValues>& in, double, float* out) { each<gelu_quick_of>(in, out); }
 
-void swiglu(const std::vector<HostValues>& in, double, float* out) { each_gated(Unary::silu, in, out); }
-void geglu(const std::vector<HostValues>& in, double, float* out) { each_gated(Unary::gelu_tanh, in, out); }
+void swiglu(const std::vector<HostValues>& in, double, float* out) { each_gated<silu_of>(in, out); }
+void geglu(const std::vector<HostValues>& in, double, float* out) { each_gated<gelu_of>(in, out); }
 
 }  // namespace headrace::mlx::loops
