@@ -68,6 +68,10 @@ bench-llm: ## compare language models with llama.cpp's own programs (MODEL=q4_0 
 	@$(BUILD) --target products
 	@$(VENV) bench/llm.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-invariance: ## what batch_invariant costs eight streams (MODEL=q4_0 ROUNDS=5)
+	@$(BUILD) --target products
+	@$(VENV) bench/batch_invariance.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 ROUNDS=5; EMBEDDINGS=1: texts per second, beside fastembed, which it installs into build/)
 	@$(BUILD) --target products
 	@for package in $(if $(EMBEDDINGS),fastembed loguru mmh3 pillow py_rust_stemmers); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
@@ -101,6 +105,11 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
 	@$(BUILD) --target products
 	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))
+
+bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, with what it costs in accuracy (MODELS="minilm_128 resnet18")
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
 
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks
@@ -296,13 +305,14 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models and RPC replies to the loaders under the sanitizers, and changed ONNX models to headrace.load (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
+fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --write build/fuzz/onnx
 	@export LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0; \
 	  for fuzzer in build/asan/bin/tests/*_fuzz; do $$fuzzer --seconds $(or $(SECONDS),60) || exit 1; done
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
+	@PYTHONPATH=tests/wasm $(VENV) tests/wasm/component_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)

@@ -9,6 +9,7 @@ running took at their peak, beyond what the interpreter and libraries had taken 
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import re
@@ -64,14 +65,14 @@ def headrace(case: str, folder: Path, threads: int) -> Callable[[], Call]:
     return headrace_onnx(case, folder, threads)
 
 
-def headrace_onnx(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+def headrace_onnx(case: str, folder: Path, threads: int, precision: str = "exact") -> Callable[[], Call]:
     import headrace
 
     headrace.set_num_threads(threads)
     weights = json.loads((folder / "facts.json").read_text())["weights"] or "as-given"
 
     def load() -> Call:
-        model = headrace.load(folder / "model.onnx", device="cpu", weights=weights)
+        model = headrace.load(folder / "model.onnx", device="cpu", weights=weights, precision=precision)
         feeds = dict(zip([x.name for x in model.inputs], _inputs(folder), strict=True))
         name = model.outputs[0].name
         return lambda: model.session.run(feeds)[name]
@@ -106,14 +107,12 @@ def onnx_runtime(case: str, folder: Path, threads: int) -> Callable[[], Call]:
     return load
 
 
-def openvino(case: str, folder: Path, threads: int) -> Callable[[], Call]:
+def openvino(case: str, folder: Path, threads: int, is_exact: bool = True) -> Callable[[], Call]:
     import openvino
 
-    settings = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "f32",  # bf16 else, where the CPU has it
-    }
+    settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+    if is_exact:
+        settings["INFERENCE_PRECISION_HINT"] = "f32"  # bf16 else, where the CPU has it
 
     def load() -> Call:
         request = openvino.Core().compile_model(_onnx(folder), "CPU", settings).create_infer_request()
@@ -146,9 +145,11 @@ def torch_compile(case: str, folder: Path, threads: int) -> Callable[[], Call]:
 SIDES = {
     "Headrace": headrace,
     "Headrace on ONNX": headrace_onnx,
+    "Headrace fast": functools.partial(headrace_onnx, precision="fast"),
     "plain ggml": plain_ggml,
     "ONNX Runtime": onnx_runtime,
     "OpenVINO": openvino,
+    "OpenVINO as it comes": functools.partial(openvino, is_exact=False),
     "XNNPACK": xnnpack,
     "torch.compile": torch_compile,
 }

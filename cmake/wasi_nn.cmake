@@ -18,7 +18,11 @@ target_link_libraries(headrace_doors_wasi_nn PUBLIC headrace_llm headrace_engine
 
 foreach(interface backend llamacpp onnx)
   string(REPLACE onnx llamacpp source ${interface})  # WAMR looks for a library by each encoding's name
-  add_library(wasi_nn_${interface} SHARED ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${source}_abi.cpp
+  set(abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${source}_abi.cpp)
+  if(source STREQUAL llamacpp)
+    list(APPEND abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/guest_calls_abi.cpp)
+  endif()
+  add_library(wasi_nn_${interface} SHARED ${abi}
     $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_base>)
   target_include_directories(wasi_nn_${interface} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(wasi_nn_${interface} PRIVATE headrace headrace_llm_shared $<TARGET_FILE:fmt::fmt> Threads::Threads)

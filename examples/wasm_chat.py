@@ -33,13 +33,14 @@ class MissingError(Exception):
     """What a part of this example needs is not installed; says what."""
 
 
-def compile_guest(path: Path, *flags: str) -> Path:
-    """guest_chat.c as WebAssembly. flags: of the compiler."""
-    source = SOURCES / "guest_chat.c"
+def compile_guest(path: Path, *flags: str, source: str = "guest_chat.c") -> Path:
+    """A guest in C as WebAssembly. flags: of the compiler."""
     if not importlib.util.find_spec("ziglang"):
         raise MissingError("ziglang is not installed: make setup installs it")
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi"]
-    subprocess.run([*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, source], check=True)
+    subprocess.run(
+        [*zig, "-Os", "-Wall", "-Wextra", "-Werror", *flags, "-o", path, SOURCES / source], check=True
+    )
     return path
 
 

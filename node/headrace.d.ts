@@ -87,6 +87,8 @@ export interface LoadOptions {
   roundActivations?: boolean;
   /** "low": without transformed filters. */
   memory?: 'normal' | 'low';
+  /** "fast": products of float32 are rounded where that is faster. */
+  precision?: 'exact' | 'fast';
   /** Where packed weights are kept for later starts: "on", a folder or "off". */
   packedCache?: string;
   /** Where the choices of `headrace bench --tune` are: "on", a folder or "off". */
@@ -108,10 +110,17 @@ export function load(
   options?: LoadOptions,
 ): Promise<Model>;
 
+export interface RunOptions {
+  /** Rejects the run with its reason, and ends it between two nodes; in a page it goes on to its end unheard. */
+  signal?: AbortSignal;
+}
+
 export class Model {
   private constructor();
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
   /** What was taken: "cpu" or a device's name. */
   readonly device: string;
   /**
@@ -120,8 +129,9 @@ export class Model {
    */
   run<Outputs extends { [name in keyof Outputs]: Tensor } = Record<string, Tensor>>(
     inputs: Record<string, TensorLike>,
+    options?: RunOptions,
   ): Promise<Outputs>;
-  /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. */
+  /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. A page has no files. */
   save(path: string | URL): Promise<void>;
   /** Frees the model once the runs that go on have ended. */
   dispose(): void;
@@ -280,6 +290,11 @@ export interface Statistics {
   weightBytes: number;
   contextTokens: number;
   rememberedTokens: number;
+  /** Tokens of prompts that came from the folder `cache_dir`. */
+  diskCachedTokens: number;
+  diskWrittenTokens: number;
+  diskFailures: number;
+  diskCacheBytes: number;
   namedSessions: number;
   anonymousSessions: number;
 }

@@ -34,6 +34,8 @@ export interface MLContextOptions {
   hostTimeout?: number;
   /** Where packed weights are kept for later starts: "on", a folder or "off". */
   packedCache?: string;
+  /** "fast": products of float32 are rounded where that is faster. */
+  precision?: 'exact' | 'fast';
   /** 0: all. */
   threads?: number;
   /** How constant matrices of products are stored; with a format, products round their other operand, too. */

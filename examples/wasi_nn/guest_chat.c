@@ -13,39 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NN(name) __attribute__((import_module("wasi_ephemeral_nn"), import_name(name)))
+#include "guest_imports.h"
 
-typedef struct {
-    const uint32_t* dimensions;
-    uint32_t dimension_count;
-    uint32_t type;
-    const uint8_t* data;
-    uint32_t size;
-} nn_tensor;
-_Static_assert(sizeof(nn_tensor) == 20, "five words, as hosts read it");
-
-enum { nn_u8 = 3, nn_end_of_sequence = 100, nn_prompt = 0, nn_answer = 0, nn_metadata = 1 };
-
-NN("load_by_name_with_config")
-int32_t nn_load(const char* name, uint32_t name_size, const char* config, uint32_t config_size,
-                uint32_t* graph);
-NN("init_execution_context") int32_t nn_open(uint32_t graph, uint32_t* context);
-NN("set_input") int32_t nn_set_input(uint32_t context, uint32_t index, const nn_tensor* tensor);
-NN("compute") int32_t nn_compute(uint32_t context);
-NN("get_output")
-int32_t nn_get_output(uint32_t context, uint32_t index, uint8_t* buffer, uint32_t capacity, uint32_t* size);
-#ifndef GUEST_CHAT_WHOLE
-NN("compute_single") int32_t nn_compute_piece(uint32_t context);
-NN("get_output_single")
-int32_t nn_get_piece(uint32_t context, uint32_t index, uint8_t* buffer, uint32_t capacity, uint32_t* size);
-NN("fini_single") int32_t nn_end_pieces(uint32_t context);
-NN("unload") int32_t nn_unload(uint32_t graph);
-#endif
+enum { nn_prompt = 0, nn_answer = 0 };
 
 static uint8_t buffer[1 << 16];
 
-/* Output 1 of a context is JSON: the reason of a failure, or the counts of an answer; of context 0, which is
- * none, the reason why the last call failed. */
 static void print_metadata(FILE* file, uint32_t context) {
     uint32_t size = 0;
     if (nn_get_output(context, nn_metadata, buffer, sizeof buffer, &size) == 0)
@@ -98,7 +71,7 @@ static int unload(uint32_t graph, uint32_t context) {
 
 static int ask(uint32_t context, const char* question, int whole) {
     const uint32_t size = (uint32_t)strlen(question);
-    const nn_tensor tensor = {&size, 1, nn_u8, (const uint8_t*)question, size};
+    const nn_tensor tensor = {&size, 1, nn_u8, question, size};
     const int32_t error = nn_set_input(context, nn_prompt, &tensor);
     if (error) return failed("set_input", error, context);
     printf("> %s\n", question);

@@ -10,7 +10,7 @@
 
 #include "guest_calls.h"
 
-enum { page = 65536, most_parameters = 5 };
+enum { page = 65536 };
 
 /* The first call opens the library, so that programs which use no model need none. */
 static bool is_open(void) {
@@ -23,20 +23,23 @@ static bool is_open(void) {
 
 static WasmEdge_Result call_import(void* data, const WasmEdge_CallingFrameContext* frame,
                                    const WasmEdge_Value* parameters, WasmEdge_Value* result) {
-    const import* called = data;
-    guest_call call = {0};
+    const headrace_guest_import* called = data;
+    uint32_t numbers[headrace_guest_most_parameters], error = runtime_error;
+    uint8_t* bytes = NULL;
+    uint64_t size = 0;
     WasmEdge_MemoryInstanceContext* memory = WasmEdge_CallingFrameGetMemoryInstance(frame, 0);
-    if (memory) call.size = (size_t)WasmEdge_MemoryInstanceGetPageSize(memory) * page;
-    if (call.size) call.memory = WasmEdge_MemoryInstanceGetPointer(memory, 0, call.size);
-    if (!call.memory) call.size = 0;
+    if (memory) size = (uint64_t)WasmEdge_MemoryInstanceGetPageSize(memory) * page;
+    if (size) bytes = WasmEdge_MemoryInstanceGetPointer(memory, 0, size);
+    if (!bytes) size = 0;
     for (uint32_t i = 0; i < called->parameters; ++i)
-        call.a[i] = (uint32_t)WasmEdge_ValueGetI32(parameters[i]);
-    *result = WasmEdge_ValueGenI32(is_open() ? (int32_t)called->call(&call) : runtime_error);
+        numbers[i] = (uint32_t)WasmEdge_ValueGetI32(parameters[i]);
+    if (is_open()) error = nn.headrace_guest_call(nn.backend, number_of(called), bytes, size, numbers);
+    *result = WasmEdge_ValueGenI32((int32_t)error);
     return WasmEdge_Result_Success;
 }
 
-static void add_import(WasmEdge_ModuleInstanceContext* module, const import* added) {
-    WasmEdge_ValType types[most_parameters], result = WasmEdge_ValTypeGenI32();
+static void add_import(WasmEdge_ModuleInstanceContext* module, const headrace_guest_import* added) {
+    WasmEdge_ValType types[headrace_guest_most_parameters], result = WasmEdge_ValTypeGenI32();
     for (uint32_t i = 0; i < added->parameters; ++i) types[i] = WasmEdge_ValTypeGenI32();
     WasmEdge_FunctionTypeContext* type = WasmEdge_FunctionTypeCreate(types, added->parameters, &result, 1);
     WasmEdge_String name = WasmEdge_StringCreateByCString(added->name);
@@ -51,7 +54,7 @@ static WasmEdge_ModuleInstanceContext* create(const WasmEdge_ModuleDescriptor* d
     WasmEdge_String name = WasmEdge_StringCreateByCString("wasi_ephemeral_nn");
     WasmEdge_ModuleInstanceContext* module = WasmEdge_ModuleInstanceCreate(name);
     WasmEdge_StringDelete(name);
-    for (size_t i = 0; i < sizeof imports / sizeof *imports; ++i) add_import(module, &imports[i]);
+    for (size_t i = 0; i < import_count; ++i) add_import(module, &imports[i]);
     return module;
 }
 

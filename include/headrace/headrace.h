@@ -53,6 +53,15 @@ enum class MemoryUse : std::uint8_t {
     low,     ///< none has: such convolutions take up to twice the time
 };
 
+/// How products of f32 are computed.
+enum class Precision : std::uint8_t {
+    exact,  ///< in f32
+    /// As the machine is fastest: CPUs that multiply bf16 round factors to that, to three digits, and sum in
+    /// f32; devices multiply in their own way, maybe f16 (infinite beyond 65,504) or TF32. Where nothing is
+    /// faster, a line on standard error says so, and it is as exact.
+    fast,
+};
+
 struct CompileOptions {
     /// "cpu", a name from devices(), or "rpc://host:port,rpc://..."; what it lacks runs on the CPU.
     std::string device = "cpu";
@@ -61,6 +70,7 @@ struct CompileOptions {
     std::vector<std::string> disabled_passes;  ///< names as in Stats::passes
     bool packed_kernels = true;                ///< use Headrace's own CPU kernels where they apply
     MemoryUse memory = MemoryUse::normal;
+    Precision precision = Precision::exact;
     /// Where packed weights are kept, so that later starts map them in place of packing: "on"
     /// (~/.cache/headrace/packed), a folder, or "off". Empty: what HEADRACE_PACKED_CACHE says, else off.
     std::string packed_cache;
@@ -133,6 +143,7 @@ struct CompileStats {
     std::size_t transformed_bytes = 0;    ///< of packed_bytes, what MemoryUse::low does without
     std::int64_t plans = 0;               ///< shape keys planned so far
     std::int64_t cached_plans = 0;        ///< of those, kept now
+    bool is_fast = false;                 ///< Precision::fast was asked for, and the device is faster by it
 };
 
 /// Of the plan a session ran last.

@@ -153,6 +153,10 @@ struct LanguageModelStatistics {
     double longest_step_ms = 0;
     int threads = 0;  ///< of the latest step
     std::size_t remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
+    /// Of the cache on disk (cache_dir): tokens of prompts that came from there, which cached_tokens has,
+    /// too, and that were written; reads and writes that failed; bytes of the folder.
+    std::uint64_t disk_cached_tokens = 0, disk_written_tokens = 0, disk_failures = 0;
+    std::size_t disk_cache_bytes = 0;
     std::uint64_t evictions = 0;
     std::size_t context_tokens = 0;  ///< that all sequences share
     std::size_t named_sessions = 0, anonymous_sessions = 0;

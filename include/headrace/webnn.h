@@ -190,6 +190,8 @@ struct MLContextOptions {
     std::string packedCache;
     /// A hint: "cpu" is what accelerated = false is; "auto", "gpu" and "npu" change nothing.
     std::string deviceType = "auto";
+    /// "exact", or "fast": products of f32 may be rounded (headrace::Precision).
+    std::string precision = "exact";
 };
 
 /// What a context of these options compiles graphs with. Throws for bad ones, and for a device that is not

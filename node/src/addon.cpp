@@ -29,6 +29,8 @@ constexpr Row kFunctions[] = {
     {"outputShapes", entry<output_shapes>},
     {"openModel", entry<open_model>},
     {"runModel", entry<run_model>},
+    {"newStop", entry<new_stop>},
+    {"stopRuns", entry<stop_runs>},
     {"saveModel", entry<save_model>},
     {"closeModel", entry<close_model>},
     {"devices", entry<list_devices>},

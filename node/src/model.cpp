@@ -39,13 +39,16 @@ std::unique_ptr<Session> Model::take() {
     return std::make_unique<Session>(executable_);
 }
 
-void Model::run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs) {
+void Model::run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs,
+                std::function<bool()> should_stop) {
     const auto give_back = [this](Session* session) {
         const std::lock_guard lock(mutex_);
         idle_.emplace_back(session);
     };
     const std::unique_ptr<Session, decltype(give_back)> session(take().release(), give_back);
-    session->run(inputs, make_outputs, options_);
+    RunOptions options = options_;
+    options.should_stop = std::move(should_stop);
+    session->run(inputs, make_outputs, options);
 }
 
 namespace {
@@ -230,15 +233,17 @@ napi_value buffer_of(napi_env env, Memory memory, std::size_t bytes) {
 
 class RunModel : public Task {
 public:
-    RunModel(std::shared_ptr<Model> model, std::vector<RunInput> inputs)
-        : model_(std::move(model)), inputs_(std::move(inputs)) {}
+    /// stop: null where nobody may end the run.
+    RunModel(std::shared_ptr<Model> model, std::vector<RunInput> inputs,
+             std::shared_ptr<const std::atomic<bool>> stop)
+        : model_(std::move(model)), inputs_(std::move(inputs)), stop_(std::move(stop)) {}
     void run() override {
         std::vector<InputView> views;
         const auto& declared = model_->inputs();
         for (std::size_t i = 0; i < inputs_.size(); ++i)
             views.push_back({declared[i].dtype, inputs_[i].shape, inputs_[i].content.get()});
         const auto& infos = model_->outputs();
-        model_->run(views, [&](const std::vector<std::vector<std::int64_t>>& shapes) {
+        const auto make_outputs = [&](const std::vector<std::vector<std::int64_t>>& shapes) {
             std::vector<OutputView> outputs;
             for (std::size_t i = 0; i < shapes.size(); ++i) {
                 const std::size_t bytes = size_of(infos[i].dtype, shapes[i]);
@@ -246,7 +251,9 @@ public:
                 outputs.push_back({outputs_.back().content.get(), bytes});
             }
             return outputs;
-        });
+        };
+        const auto is_wanted = [this] { return stop_->load(std::memory_order_relaxed); };
+        model_->run(views, make_outputs, stop_ ? std::function<bool()>(is_wanted) : nullptr);
         inputs_.clear();
         for (std::size_t i = 0; i < outputs_.size(); ++i) {
             Output& output = outputs_[i];
@@ -273,6 +280,7 @@ private:
     };
     const std::shared_ptr<Model> model_;
     std::vector<RunInput> inputs_;
+    const std::shared_ptr<const std::atomic<bool>> stop_;
     std::vector<Output> outputs_;
 };
 
@@ -347,7 +355,18 @@ napi_value run_model(const Call& call) {
     const auto given = to_list(env, call[1]);
     for (std::size_t i = 0; i + 2 < given.size(); i += 3)
         inputs.push_back(input_of(env, to_text(env, given[i]), given[i + 1], given[i + 2]));
-    return Task::start(env, std::make_unique<RunModel>(opened(call), std::move(inputs)));
+    napi_valuetype type{};
+    check(napi_typeof(env, call[2], &type));
+    std::shared_ptr<const std::atomic<bool>> stop;
+    if (type != napi_undefined) stop = call.handle<StopHandle>(2).is_wanted;
+    return Task::start(env, std::make_unique<RunModel>(opened(call), std::move(inputs), std::move(stop)));
+}
+
+napi_value new_stop(const Call& call) { return external(call.env(), new StopHandle); }
+
+napi_value stop_runs(const Call& call) {
+    call.handle<StopHandle>(0).is_wanted->store(true, std::memory_order_relaxed);
+    return nullptr;
 }
 
 napi_value save_model(const Call& call) {

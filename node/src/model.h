@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,7 +29,9 @@ public:
     std::string_view type_of(const TensorInfo& info) const;
     /// What a file of the model holds.
     const Graph& graph() const { return graph_ ? *graph_ : executable_.graph(); }
-    void run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs);
+    /// should_stop: as RunOptions has it.
+    void run(std::span<const InputView> inputs, const Session::MakeOutputs& make_outputs,
+             std::function<bool()> should_stop);
 
 private:
     std::unique_ptr<Session> take();
@@ -49,11 +52,21 @@ struct ModelHandle : Handle {
     std::shared_ptr<Model> model;  ///< null once it is closed
 };
 
+/// By which JavaScript ends runs.
+struct StopHandle : Handle {
+    static constexpr Kind kKind = Kind::stop;
+    StopHandle() : Handle(kKind) {}
+    const std::shared_ptr<std::atomic<bool>> is_wanted = std::make_shared<std::atomic<bool>>(false);
+};
+
 /// (path or bytes, is it ONNX, options, [name, number, ...] dimensions, [name, shape, ...] of inputs)
 /// -> promise of {handle, inputs, outputs: [{name, type, shape}], device, hasStates}
 napi_value open_model(const Call& call);
-/// (model, [type, shape, bytes, ...] in the order of its inputs) -> promise of [{dims, buffer}]
+/// (model, [type, shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
+/// buffer}]
 napi_value run_model(const Call& call);
+napi_value new_stop(const Call& call);      // () -> stop
+napi_value stop_runs(const Call& call);     // (stop)
 napi_value save_model(const Call& call);    // (model, path) -> promise
 napi_value close_model(const Call& call);   // (model)
 napi_value list_devices(const Call& call);  // () -> promise of [{name, description, type, ...}]

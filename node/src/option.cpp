@@ -54,6 +54,7 @@ webnn::MLContextOptions to_context_options(napi_env env, napi_value given) {
     set_text("deviceType", options.deviceType);
     set_text("weights", options.weights);
     set_text("packedCache", options.packedCache);
+    set_text("precision", options.precision);
     set_integer("hostTimeout", options.hostTimeoutMs);
     set_integer("threads", options.threads);
     return options;

@@ -96,6 +96,7 @@ struct Handle {
         language_model,
         conversation,
         generation,
+        stop,
     };
     explicit Handle(Kind of) : kind(of) {}
     virtual ~Handle() = default;

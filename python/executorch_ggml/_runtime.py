@@ -50,6 +50,7 @@ def set_options(
     *,
     host_timeout_ms: int | None = None,
     packed_cache: str | None = None,
+    precision: str | None = None,
 ) -> None:
     """Of the programs that are loaded afterwards in this process; what is None stays.
 
@@ -58,7 +59,8 @@ def set_options(
     loaded. packed_kernels: False leaves the CPU's work to ggml's kernels. host_timeout_ms: a remote host that
     is silent for so long is lost; 60000 at first. packed_cache: where packed weights are kept, so that later
     starts map them: "on" (~/.cache/headrace/packed), a folder, "off", or "" for what the environment variable
-    HEADRACE_PACKED_CACHE says.
+    HEADRACE_PACKED_CACHE says. precision: "exact", or "fast", which lets products of f32 be rounded where
+    that is faster: CPUs that multiply bf16 round to that what they multiply.
     """
     if _library is None:
         raise RuntimeError(f"{NAME} is not loaded in this process, so there is nothing to set options of")
@@ -75,12 +77,15 @@ def set_options(
         raise ValueError(
             f"packed_cache is {packed_cache!r}; a path of less than {MOST_BYTES} bytes is wanted"
         )
+    if precision not in (None, "exact", "fast"):
+        raise ValueError(f"precision is {precision!r}; it must be 'exact' or 'fast'")
     options = (
         ("num_threads", b"i", num_threads),
         ("device", b"s", device),
         ("packed_kernels", b"b", packed_kernels),
         ("host_timeout_ms", b"i", host_timeout_ms),
         ("packed_cache", b"s", packed_cache),
+        ("precision", b"s", precision),
     )
     for name, kind, value in options:
         if value is None:

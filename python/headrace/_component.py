@@ -47,6 +47,9 @@ SEEN_AS = {
 }  # fmt: skip
 ENCODINGS = ("openvino", "onnx", "tensorflow", "pytorch", "tensorflowlite", "ggml", "autodetect")
 TARGETS = ("cpu", "gpu", "tpu")
+#: The metadata of an answer that was given up before its first piece.
+NOTHING_SAID = json.dumps({"output_tokens": 0, "stop_reason": "cancelled"})
+NO_CONVERSATION = "the graph takes tensors; conversations are with language models"
 #: Error codes of the interface by those of headrace::Code; others are runtime errors.
 CODES = {
     "invalid_argument": "invalid-argument",
@@ -97,6 +100,7 @@ class Conversation:
 @dataclass
 class Answer:
     conversation: Conversation
+    has_begun: bool = False  #: a piece was asked for
     is_over: bool = False
     metadata: str = ""
 
@@ -122,8 +126,10 @@ class Components:
     #: Numbers of the resources' types.
     TENSOR, GRAPH, CONTEXT, ERROR, CONVERSATION, ANSWER = range(1, 7)
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, on_failed_load: Callable[[str], None] | None = None) -> None:
+        """on_failed_load: gets the name that a guest could not load."""
         self._backend = backend
+        self._on_failed_load = on_failed_load
         self._table = Table()
         self._functions = values.Functions()
 
@@ -220,7 +226,7 @@ class Components:
         self._close(conversation)
 
     def _end(self, answer: Answer) -> None:
-        if not answer.is_over and answer.conversation.answer is answer:
+        if answer.has_begun and not answer.is_over and answer.conversation.answer is answer:
             self._backend.end_pieces(answer.conversation.number)
         answer.is_over = True
 
@@ -275,14 +281,33 @@ class Components:
         return self._give_graph(store, self._backend.load(values.bytes_of(parts[0]), *numbers))
 
     def _load_by_name(self, store: Store, name: Any) -> Callable[[Any], None]:
-        return self._give_graph(store, self._backend.load_by_name(values.text_of(name)))
+        text = values.text_of(name)
+        try:
+            return self._give_graph(store, self._backend.load_by_name(text))
+        except BackendError:
+            if self._on_failed_load:
+                self._on_failed_load(text[:200])
+            raise
 
     def _open(self, store: Store, graph: Any) -> Callable[[Any], None]:
         owner = self._at(store, graph)
-        number = self._backend.open_context(owner.number)
-        context = Context(owner, number, self._backend.description(number))
+        context = Context(owner, *self._opened(owner))
         owner.uses += 1
         return partial(self._give, store, self.CONTEXT, context)
+
+    def _opened(
+        self, graph: Graph, session: str | None = None, *, talks: bool = False
+    ) -> tuple[int, dict[str, Any]]:
+        """A context's number and description; talks: it must be a language model's."""
+        number = self._backend.open_context(graph.number, session)
+        try:
+            description = self._backend.description(number)
+            if talks and description["kind"] != "language_model":
+                raise BackendError("unsupported", NO_CONVERSATION)
+        except BaseException:
+            self._backend.close_context(number)
+            raise
+        return number, description
 
     # wasi:nn/inference
 
@@ -350,7 +375,7 @@ class Components:
     def _open_conversation(self, store: Store, graph: Any, session: Any) -> Callable[[Any], None]:
         owner = self._at(store, graph)
         name = values.option_of(session)
-        number = self._backend.open_context(owner.number, values.text_of(name) if name else None)
+        number, _ = self._opened(owner, values.text_of(name) if name else None, talks=True)
         owner.uses += 1
         return partial(self._give, store, self.CONVERSATION, Conversation(owner, number))
 
@@ -367,6 +392,7 @@ class Components:
         told: Answer = self._at(store, answer)
         piece = None
         if not told.is_over:
+            told.has_begun = True
             try:
                 piece = self._backend.next_piece(told.conversation.number)
             except BackendError:
@@ -378,7 +404,9 @@ class Components:
 
     def _keep_metadata(self, answer: Answer) -> None:
         answer.is_over = True
-        answer.metadata = self._backend.output(answer.conversation.number, 1).decode(errors="replace")
+        answer.metadata = NOTHING_SAID
+        if answer.has_begun:
+            answer.metadata = self._backend.output(answer.conversation.number, 1).decode(errors="replace")
 
     def _metadata(self, store: Store, answer: Any) -> Callable[[Any], None]:
         told: Answer = self._at(store, answer)

@@ -1,13 +1,13 @@
-"""Functions that core modules import, and the memory of the module that calls, by wasmtime's C interface.
+"""Functions that core modules import, by wasmtime's C interface: wasmtime calls the WASI-NN library itself,
+with no Python between, and the library reads and writes the module's memory where it is.
 
-Through wasmtime's own Python classes a call takes ten times as long, most of it in checks of types, which are
-all i32 here.
+The structures are those of headrace/wasi_nn_guests.h.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from wasmtime import FuncType, ValType, WasmtimeError
@@ -18,77 +18,100 @@ if TYPE_CHECKING:
 
     import wasmtime
 
-_EXTERN = ffi.wasmtime_extern_t
+    from ._wasi_nn import Backend
+
+MODULE = b"wasi_ephemeral_nn"
+#: Bytes of a wasmtime_extern_t for which the library has room.
+MOST_ITEM_SIZE = 64
+
+_OnFailedLoad = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
 
 
-class OutOfBoundsError(Exception):
-    """A guest's pointer and size reach outside its memory."""
+class _Declared(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("parameters", ctypes.c_uint32))
 
 
-class GuestMemory:
-    """The linear memory of the guest that calls, for the length of one call; looked for when it is needed."""
+class _Wasmtime(ctypes.Structure):
+    _fields_ = (
+        ("caller_export_get", ctypes.c_void_p),
+        ("caller_context", ctypes.c_void_p),
+        ("memory_data", ctypes.c_void_p),
+        ("memory_data_size", ctypes.c_void_p),
+        ("extern_delete", ctypes.c_void_p),
+        ("item_size", ctypes.c_uint32),
+        ("item_content", ctypes.c_uint32),
+        ("memory_kind", ctypes.c_uint32),
+        ("value_size", ctypes.c_uint32),
+        ("on_failed_load", _OnFailedLoad),
+    )
 
-    def __init__(self, caller: Any) -> None:
-        self._caller = caller
-        self._size = -1
-        self._address = 0
 
-    def _find(self) -> None:
-        found = _EXTERN()
-        if not ffi.wasmtime_caller_export_get(self._caller, b"memory", 6, ctypes.byref(found)):
-            raise OutOfBoundsError("the guest exports no memory")
-        try:
-            if found.kind != ffi.WASMTIME_EXTERN_MEMORY.value:
-                raise OutOfBoundsError("what the guest exports as its memory is none")
-            context = ffi.wasmtime_caller_context(self._caller)
-            memory = ctypes.byref(found.of.memory)
-            self._size = ffi.wasmtime_memory_data_size(context, memory)
-            if self._size:
-                self._address = ctypes.addressof(ffi.wasmtime_memory_data(context, memory).contents)
-        finally:
-            ffi.wasmtime_extern_delete(ctypes.byref(found))
+class _Import(ctypes.Structure):
+    _fields_ = (
+        ("wasmtime", ctypes.POINTER(_Wasmtime)),
+        ("backend", ctypes.c_void_p),
+        ("number", ctypes.c_uint32),
+    )
 
-    def at(self, pointer: int, size: int) -> int:
-        """The address of `size` bytes."""
-        if self._size < 0:
-            self._find()
-        if pointer + size > self._size:
-            raise OutOfBoundsError(f"{size} bytes at {pointer} of {self._size}")
-        return self._address + pointer
 
-    def words(self, pointer: int, count: int) -> tuple[int, ...]:
-        return struct.unpack(f"<{count}I", ctypes.string_at(self.at(pointer, 4 * count), 4 * count))
-
-    def put_word(self, address: int, value: ctypes.c_uint32) -> None:
-        ctypes.memmove(address, ctypes.byref(value), 4)
+def _address(name: str) -> int:
+    return ctypes.cast(getattr(ffi.dll, f"wasmtime_{name}"), ctypes.c_void_p).value or 0
 
 
 class Functions:
-    """Functions for linkers, which live as long as this."""
+    """The imports of `wasi_ephemeral_nn` for linkers, which need them as long as this lives."""
 
-    def __init__(self) -> None:
-        self._kept: list[Any] = []
-        self._finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
+    def __init__(self, backend: Backend, on_failed_load: Callable[[str], None] | None = None) -> None:
+        """on_failed_load: gets the name that a guest could not load."""
+        extern = ffi.wasmtime_extern_t
+        if ctypes.sizeof(extern) > MOST_ITEM_SIZE:
+            raise RuntimeError(
+                f"wasmtime's exports have {ctypes.sizeof(extern)} bytes; {MOST_ITEM_SIZE} are known"
+            )
 
-    def add(
-        self, linker: wasmtime.Linker, module: str, name: str, parameters: int, function: Callable[..., int]
-    ) -> None:
-        """function: gets a GuestMemory and as many unsigned numbers, and returns one; it throws nothing."""
-        places = range(parameters)
+        def told(name: int, size: int) -> None:
+            if on_failed_load:
+                on_failed_load(ctypes.string_at(name, min(size, 200)).decode(errors="replace"))
 
-        def call(_data: Any, caller: Any, values: Any, _count: int) -> int:
-            numbers = [values[i].i32 & 0xFFFFFFFF for i in places]  # WebAssembly's i32 has no sign
-            values[0].i32 = function(GuestMemory(caller), *numbers)
-            return 0
+        self._backend = backend
+        self._wasmtime = _Wasmtime(
+            _address("caller_export_get"),
+            _address("caller_context"),
+            _address("memory_data"),
+            _address("memory_data_size"),
+            _address("extern_delete"),
+            ctypes.sizeof(extern),
+            extern.of.offset,
+            ffi.WASMTIME_EXTERN_MEMORY.value,
+            ctypes.sizeof(ffi.wasmtime_val_raw_t),
+            _OnFailedLoad(told),
+        )
+        self._imports: list[_Import] = []
+        self._no_finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
 
-        callback = ffi.wasmtime_func_unchecked_callback_t(call)
-        self._kept.append(callback)
+    def define(self, linker: wasmtime.Linker) -> None:
+        library = self._backend.library
+        library.headrace_guest_import_of.restype = ctypes.POINTER(_Declared)
+        for number in itertools.count():
+            declared = library.headrace_guest_import_of(ctypes.c_uint32(number))
+            if not declared:
+                return
+            made = _Import(ctypes.pointer(self._wasmtime), self._backend.handle, number)
+            self._imports.append(made)
+            self._define(linker, declared.contents.name, declared.contents.parameters, made)
+
+    def _define(self, linker: wasmtime.Linker, name: bytes, parameters: int, made: _Import) -> None:
         i32 = ValType.i32()
         kind = FuncType([i32] * parameters, [i32])
-        texts = (module.encode(), name.encode())
-        named = [item for text in texts for item in (ctypes.create_string_buffer(text), len(text))]
+        named: list[Any] = []
+        for text in (MODULE, name):
+            named += [ctypes.create_string_buffer(text), len(text)]
+        call = ctypes.cast(
+            self._backend.library.headrace_wasmtime_call, ffi.wasmtime_func_unchecked_callback_t
+        )
+        environment = ctypes.cast(ctypes.pointer(made), ctypes.c_void_p)
         error = ffi.wasmtime_linker_define_func_unchecked(
-            linker.ptr(), *named, kind.ptr(), callback, None, self._finalizer
+            linker.ptr(), *named, kind.ptr(), call, environment, self._no_finalizer
         )
         if error:
             raise WasmtimeError._from_ptr(error)

@@ -12,6 +12,8 @@ docs/parameters.md: a model's where it is loaded, a request's with each prompt.
 
 from __future__ import annotations
 
+from ._core import UnsupportedError
+
 __all__ = [
     "Conversation",
     "Embeddings",
@@ -29,6 +31,7 @@ __all__ = [
     "Timings",
     "TokenProbability",
     "ToolCall",
+    "UnsupportedRequestError",
     "check_model_file",
 ]
 
@@ -37,8 +40,13 @@ class LanguageModelError(RuntimeError):
     """A call that was refused or failed.
 
     code: invalid_argument, unsupported, out_of_memory, invalid_state (the model is closed), not_found,
-    denied, busy, timed_out, cancelled, prompt_too_long, context_full, io or backend_failure.
+    denied, busy, timed_out, cancelled, prompt_too_long, context_full, io or backend_failure. One of the code
+    unsupported is a headrace.UnsupportedError, too.
     """
+
+    def __new__(cls, code: str, message: str) -> LanguageModelError:
+        is_unsupported = cls is LanguageModelError and code == "unsupported"
+        return super().__new__(UnsupportedRequestError if is_unsupported else cls, code, message)
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -47,6 +55,10 @@ class LanguageModelError(RuntimeError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class UnsupportedRequestError(LanguageModelError, UnsupportedError):
+    """A LanguageModelError of the code unsupported."""
 
 
 try:

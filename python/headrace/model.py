@@ -51,7 +51,7 @@ class Model:
 
     def __call__(self, *arrays: Any, **named: Any) -> dict[str, Any]:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
-        return self.run(named_inputs(self._title, [tensor.name for tensor in self.inputs], arrays, named))
+        return self.run(named_inputs(self._title, self.input_names, arrays, named))
 
     def run(self, feeds: dict[str, Any], outputs: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
         """Runs the model on arrays by name. outputs: arrays that results are written into where these have
@@ -89,6 +89,14 @@ class Model:
         ours = {"get_inputs": "inputs", "get_outputs": "outputs", "end_profiling": "profiled"}.get(name)
         remedy = f"; here it is `{ours}`. headrace.onnxruntime has ONNX Runtime's own calls" if ours else ""
         raise AttributeError(f"'Model' object has no attribute {name!r}{remedy}")
+
+    @property
+    def input_names(self) -> list[str]:
+        return [tensor.name for tensor in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [tensor.name for tensor in self.outputs]
 
     @property
     def graph(self) -> Graph:

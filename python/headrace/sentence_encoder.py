@@ -60,6 +60,7 @@ class SentenceEncoder:
         normalizes: bool | None = None,
         max_seq_length: int | None = None,
         threads: int = 0,
+        precision: str = "exact",
         similarity_fn_name: str | None = None,
         **options: Any,
     ) -> None:
@@ -67,7 +68,8 @@ class SentenceEncoder:
         chooses a file. backend: whatever it is, Headrace runs the model. pooling (mean, cls, last, max,
         mean_sqrt_length, pooled, or as 1_Pooling/config.json has them), normalizes and max_seq_length: what
         the folder says where they are None; without modules.json the mean as it is, as sentence-transformers
-        does. options: others of sentence-transformers (cache_folder, trust_remote_code, ...), which say
+        does. precision: "fast" lets products be rounded where that is faster, as headrace.load has it.
+        options: others of sentence-transformers (cache_folder, trust_remote_code, ...), which say
         nothing here.
 
         Errors: FileNotFoundError for a folder without a model or without tokenizer.json; ValueError for what
@@ -86,8 +88,8 @@ class SentenceEncoder:
         if normalizes is None and not (folder / "modules.json").exists():
             normalizes = False
         self._made_of = (file, pooling, normalizes)
-        self._threads = threads
-        self._encoder = _load(*self._made_of, max_seq_length, threads)
+        self._runs = {"threads": threads, "precision": precision}
+        self._encoder = _load(*self._made_of, max_seq_length, **self._runs)
         config = _read_json(folder / "config_sentence_transformers.json")
         given = config.get("prompts") if prompts is None else prompts
         self.prompts: dict[str, str] = {"query": "", "document": "", **(given or {})}
@@ -107,7 +109,7 @@ class SentenceEncoder:
         """Reads the model again. Errors: TypeError, ValueError."""
         if not isinstance(tokens, int) or tokens < 1:
             raise ValueError(f"max_seq_length is {tokens!r}; it must be a number of at least 1")
-        self._encoder = _load(*self._made_of, tokens, self._threads)
+        self._encoder = _load(*self._made_of, tokens, **self._runs)
 
     def __repr__(self) -> str:
         return f"SentenceEncoder({self._made_of[0]}: {_described(self._encoder)})"
@@ -225,10 +227,12 @@ class TextEmbedding:
         model_file: str | None = None,
         pooling: str | None = None,
         normalization: bool | None = None,
+        precision: str = "exact",
         **options: Any,
     ) -> None:
         """pooling, normalization: what the folder says, and normalised where it says nothing. A folder that
-        says nothing of pooling, of a model that does not pool itself, needs one. cache_dir and options
+        says nothing of pooling, of a model that does not pool itself, needs one. precision: as
+        SentenceEncoder's. cache_dir and options
         (providers, cuda, lazy_load, ...) say nothing here.
 
         Errors: SentenceEncoder's.
@@ -237,7 +241,7 @@ class TextEmbedding:
         folder = _folder(specific_model_path or model_name)
         self.model_name = os.fspath(model_name)
         file = _model_file(folder, model_file)
-        self._encoder = _load(file, pooling, normalization, None, threads or 0)
+        self._encoder = _load(file, pooling, normalization, None, threads or 0, precision)
         says = pooling or (folder / "1_Pooling/config.json").exists() or self._encoder.pooling == "pooled"
         if not says:
             raise ValueError(
@@ -324,7 +328,12 @@ def _model_file(folder: Path, name: str | None) -> Path:
 
 
 def _load(
-    file: Path, pooling: str | None, normalizes: bool | None, most_tokens: int | None, threads: int
+    file: Path,
+    pooling: str | None,
+    normalizes: bool | None,
+    most_tokens: int | None,
+    threads: int,
+    precision: str,
 ) -> TextEncoder:
     places = [file.parent, *([file.parent.parent] if file.parent.name == "onnx" else [])]
     if not any((place / "tokenizer.json").exists() for place in places):
@@ -334,7 +343,12 @@ def _load(
         )
     pooling = None if pooling is None else _POOLINGS.get(pooling, pooling)
     return TextEncoder.load(
-        str(file), pooling=pooling, normalizes=normalizes, most_tokens=most_tokens or 0, threads=threads
+        str(file),
+        pooling=pooling,
+        normalizes=normalizes,
+        most_tokens=most_tokens or 0,
+        threads=threads,
+        precision=precision,
     )
 
 

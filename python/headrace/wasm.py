@@ -2,15 +2,12 @@
 
 A guest is a core module, whose imports of `wasi_ephemeral_nn` are served by libwasi_nn_llamacpp.so, or a
 component, whose imports of `wasi:nn` and `headrace:nn` are (_component.py). The library reads and writes a
-module's memory where it is. Every pointer of a guest is checked against that memory; a wrong one gets an
-error code.
+module's memory where it is, and checks every pointer of a guest against it (_module_functions.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import itertools
 import json
 import os
 import signal
@@ -22,37 +19,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._wasi_nn import Array, Backend, Bytes, Tensor, find_library
+from ._wasi_nn import Backend, find_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import wasmtime
 
-    from ._module_functions import Functions, GuestMemory
-
-INVALID_ARGUMENT = 1
+    from ._component import Components
+    from ._module_functions import Functions
 
 
 class WasiNn:
     """One backend of libwasi_nn_llamacpp.so, and the functions that a guest imports."""
-
-    #: Each import and the number of its i32 parameters.
-    IMPORTS: Mapping[str, int] = {
-        "load": 5,
-        "load_by_name": 3,
-        "load_by_name_with_config": 5,
-        "unload": 1,
-        "init_execution_context": 2,
-        "init_execution_context_with_session": 4,
-        "close_execution_context": 1,
-        "set_input": 3,
-        "compute": 1,
-        "get_output": 5,
-        "compute_single": 1,
-        "get_output_single": 5,
-        "fini_single": 1,
-    }
 
     def __init__(
         self,
@@ -62,7 +41,6 @@ class WasiNn:
     ) -> None:
         """on_failed_load: gets the name that a guest could not load."""
         self.backend = Backend(library, config)
-        self._library, self._context = self.backend.library, self.backend.handle
         self._on_failed_load = on_failed_load
         self._functions: list[Functions] = []
 
@@ -73,112 +51,14 @@ class WasiNn:
         """Gives the imports of `wasi_ephemeral_nn` to a linker, which needs them as long as this lives."""
         from ._module_functions import Functions
 
-        functions = Functions()
-        for name, parameters in self.IMPORTS.items():
-            functions.add(
-                linker, "wasi_ephemeral_nn", name, parameters, self._checked(getattr(self, f"_{name}"))
-            )
-        self._functions.append(functions)
+        self._functions.append(Functions(self.backend, self._on_failed_load))
+        self._functions[-1].define(linker)
 
-    @staticmethod
-    def _checked(function: Callable[..., int]) -> Callable[..., int]:
-        from ._module_functions import OutOfBoundsError
+    def components(self) -> Components:
+        """What a component imports, for one guest."""
+        from ._component import Components
 
-        def call(memory: GuestMemory, *arguments: int) -> int:
-            try:
-                return function(memory, *arguments)
-            except OutOfBoundsError:
-                return INVALID_ARGUMENT
-
-        return call
-
-    def _returning_word(self, memory: GuestMemory, pointer: int, name: str, *arguments: object) -> int:
-        """Calls a function whose last parameter is a pointer to a number that only success writes."""
-        address, value = memory.at(pointer, 4), ctypes.c_uint32()
-        code = getattr(self._library, name)(self._context, *arguments, ctypes.byref(value))
-        if code == 0:
-            memory.put_word(address, value)
-        return code
-
-    def _load(
-        self, memory: GuestMemory, parts: int, count: int, encoding: int, target: int, graph: int
-    ) -> int:
-        pointer, size = memory.words(parts, 2)
-        part = Bytes(memory.at(pointer, size), size)
-        array = Array(ctypes.pointer(part), count)  # the library reads one, and refuses several
-        numbers = (ctypes.c_uint32(encoding), ctypes.c_uint32(target))
-        return self._returning_word(memory, graph, "load", ctypes.byref(array), *numbers)
-
-    def _load_by_name(self, memory: GuestMemory, name: int, size: int, graph: int) -> int:
-        return self._load_by_name_with_config(memory, name, size, 0, 0, graph)
-
-    def _load_by_name_with_config(
-        self, memory: GuestMemory, name: int, name_size: int, config: int, config_size: int, graph: int
-    ) -> int:
-        texts = (
-            (ctypes.c_void_p(memory.at(pointer, size)), ctypes.c_uint32(size))
-            for pointer, size in ((name, name_size), (config, config_size))
-        )
-        code = self._returning_word(memory, graph, "load_by_name_with_config", *itertools.chain(*texts))
-        if code and self._on_failed_load:
-            text = ctypes.string_at(memory.at(name, name_size), min(name_size, 200))
-            self._on_failed_load(text.decode(errors="replace"))
-        return code
-
-    def _unload(self, _: GuestMemory, graph: int) -> int:
-        return self._library.unload(self._context, ctypes.c_uint32(graph))
-
-    def _init_execution_context(self, memory: GuestMemory, graph: int, context: int) -> int:
-        return self._returning_word(memory, context, "init_execution_context", ctypes.c_uint32(graph))
-
-    def _init_execution_context_with_session(
-        self, memory: GuestMemory, graph: int, name: int, size: int, context: int
-    ) -> int:
-        session = ctypes.string_at(memory.at(name, size), min(size, 256))
-        number = ctypes.c_uint32(graph)
-        return self._returning_word(memory, context, "headrace_init_execution_context", number, session)
-
-    def _close_execution_context(self, _: GuestMemory, context: int) -> int:
-        return self._library.close_execution_context(self._context, ctypes.c_uint32(context))
-
-    def _set_input(self, memory: GuestMemory, context: int, index: int, tensor: int) -> int:
-        dimensions, dimension_count, kind, data, size = memory.words(tensor, 5)
-        shape = Bytes(memory.at(dimensions, 4 * dimension_count), dimension_count)
-        value = Tensor(ctypes.pointer(shape), kind & 0xFF, Bytes(memory.at(data, size), size))
-        numbers = (ctypes.c_uint32(context), ctypes.c_uint32(index))
-        return self._library.set_input(self._context, *numbers, ctypes.byref(value))
-
-    def _compute(self, _: GuestMemory, context: int) -> int:
-        return self._library.compute(self._context, ctypes.c_uint32(context))
-
-    def _compute_single(self, _: GuestMemory, context: int) -> int:
-        return self._library.compute_single(self._context, ctypes.c_uint32(context))
-
-    def _fini_single(self, _: GuestMemory, context: int) -> int:
-        return self._library.fini_single(self._context, ctypes.c_uint32(context))
-
-    def _get_output(self, memory: GuestMemory, *arguments: int) -> int:
-        return self._output(memory, self._library.get_output, *arguments)
-
-    def _get_output_single(self, memory: GuestMemory, *arguments: int) -> int:
-        return self._output(memory, self._library.get_output_single, *arguments)
-
-    def _output(
-        self,
-        memory: GuestMemory,
-        function: Callable[..., int],
-        context: int,
-        index: int,
-        buffer: int,
-        capacity: int,
-        written: int,
-    ) -> int:
-        output, address = Bytes(memory.at(buffer, capacity), capacity), memory.at(written, 4)
-        size = ctypes.c_uint32()  # stays 0 unless the call writes or says what it needs
-        numbers = (ctypes.c_uint32(context), ctypes.c_uint32(index))
-        code = function(self._context, *numbers, ctypes.byref(output), ctypes.byref(size))
-        memory.put_word(address, size)
-        return code
+        return Components(self.backend, self._on_failed_load)
 
 
 @dataclass(frozen=True)
@@ -264,18 +144,16 @@ def _run_module(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     return 0
 
 
-def _run_component(guest: Path, sandbox: Sandbox, backend: Backend) -> int:
+def _run_component(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     import wasmtime
     from wasmtime import component as model
-
-    from ._component import Components
 
     engine = sandbox.engine(caches=True)
     component = model.Component.from_file(engine, guest)
     store = sandbox.store(engine, guest.name)
     linker = model.Linker(engine)
     linker.add_wasip2()
-    imports = Components(backend)
+    imports = nn.components()
     imports.define(linker)
     commands = [name for name in component.type.exports(engine) if name.startswith("wasi:cli/run@")]
     if not commands:
@@ -324,7 +202,7 @@ def run_guest(
             nn = WasiNn(library or find_library(), {**(config or {}), **names}, explain)
             try:
                 if is_component(guest):
-                    return _run_component(guest, sandbox, nn.backend)
+                    return _run_component(guest, sandbox, nn)
                 return _run_module(guest, sandbox, nn)
             finally:
                 nn.close()
@@ -365,6 +243,22 @@ def _json_object(text: str) -> dict[str, object]:
     return value
 
 
+def _bytes(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"takes a number of bytes, at least 1, not {text!r}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"takes a number of seconds above 0, not {text!r}")
+    return seconds
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="headrace wasm",
@@ -403,10 +297,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument(
-        "--max-memory", type=int, metavar="BYTES", help="of the guest, which cannot grow beyond them"
+        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest, which cannot grow beyond them"
     )
     parser.add_argument(
-        "--max-time", type=float, metavar="SECONDS", help="until the guest is ended, whatever it does"
+        "--max-time", type=_seconds, metavar="SECONDS", help="until the guest is ended, whatever it does"
     )
     parser.add_argument("--library", type=Path, metavar="FILE", help="another libwasi_nn_llamacpp.so")
     return parser

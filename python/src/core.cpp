@@ -10,10 +10,17 @@ using namespace headrace;
 
 namespace {
 
+/// Of what a build or a device cannot do: headrace.UnsupportedError, a ValueError. The module keeps it.
+PyObject* unsupported_error = nullptr;
+
+constexpr const char* kUnsupportedErrorDoc =
+    "The request is valid, and this build or device cannot do it: another device, dtype or form may, as the "
+    "message says. It is a ValueError; of language models a LanguageModelError, too.";
+
 PyObject* python_exception(Code code) {
     switch (code) {
-        case Code::invalid_argument:
-        case Code::unsupported: return PyExc_ValueError;
+        case Code::invalid_argument: return PyExc_ValueError;
+        case Code::unsupported: return unsupported_error;
         case Code::out_of_memory: return PyExc_MemoryError;
         case Code::io: return PyExc_OSError;
         default: return PyExc_RuntimeError;
@@ -25,6 +32,10 @@ PyObject* python_exception(Code code) {
 NB_MODULE(_core, m) {
     m.doc() = "Headrace's native part; use the packages headrace and webnn.";
     m.attr("__version__") = HEADRACE_VERSION;
+    unsupported_error = PyErr_NewExceptionWithDoc("headrace._core.UnsupportedError", kUnsupportedErrorDoc,
+                                                  PyExc_ValueError, nullptr);
+    if (!unsupported_error) throw nb::python_error();
+    m.attr("UnsupportedError") = nb::borrow(unsupported_error);
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {
             std::rethrow_exception(p);

@@ -49,11 +49,17 @@ MemoryUse memory_use(const std::string& name) {
     throw nb::value_error(("memory '" + name + "' is none of normal, low").c_str());
 }
 
+Precision to_precision(const std::string& name) {
+    if (name == "exact") return Precision::exact;
+    if (name == "fast") return Precision::fast;
+    throw nb::value_error(("precision '" + name + "' is none of exact, fast").c_str());
+}
+
 Executable compile_source(nb::handle source, const std::string& device, int host_timeout_ms, int threads,
                           const std::string& weights, bool round_activations, const std::string& memory,
-                          const std::string& packed_cache, const std::string& tuning,
-                          const std::vector<std::string>& disabled_passes, bool packed_kernels,
-                          bool native_ops, bool verify_passes, std::size_t cache_bytes,
+                          const std::string& precision, const std::string& packed_cache,
+                          const std::string& tuning, const std::vector<std::string>& disabled_passes,
+                          bool packed_kernels, bool native_ops, bool verify_passes, std::size_t cache_bytes,
                           std::shared_ptr<BufferPool> buffers) {
     const CompileOptions options{.device = device,
                                  .host_timeout_ms = host_timeout_ms,
@@ -61,6 +67,7 @@ Executable compile_source(nb::handle source, const std::string& device, int host
                                  .disabled_passes = disabled_passes,
                                  .packed_kernels = packed_kernels,
                                  .memory = memory_use(memory),
+                                 .precision = to_precision(precision),
                                  .packed_cache = packed_cache,
                                  .tuning = tuning,
                                  .native_ops = native_ops,
@@ -101,7 +108,8 @@ nb::dict hinted_options(const std::string& power_preference, bool accelerated, c
 constexpr const char* kCompileSignature =
     "def compile(graph: Graph | bytes | str | os.PathLike, *, device: str = 'cpu', "
     "host_timeout_ms: int = 60000, threads: int = 0, weights: str = 'as-given', "
-    "round_activations: bool = True, memory: str = 'normal', packed_cache: str = '', tuning: str = '', "
+    "round_activations: bool = True, memory: str = 'normal', precision: str = 'exact', "
+    "packed_cache: str = '', tuning: str = '', "
     "disabled_passes: collections.abc.Sequence[str] = (), packed_kernels: bool = True, "
     "native_ops: bool = True, verify_passes: bool = False, cache_bytes: int = 268435456, "
     "buffers: BufferPool | None = None) -> Executable";
@@ -113,6 +121,8 @@ devices(), or "rpc://host:port,..."; a remote host that is silent for host_timeo
 num_threads() at each run. weights: how constant matrices of products are stored, "as-given", "q8_0" or "q4_0"
 (blocks of 32); with the latter, round_activations lets products round their other operand to 8 bits, too.
 memory: "low" does without forms of weights that take more than these, which makes some convolutions slower.
+precision: "fast" lets products of f32 be rounded where that is faster: CPUs that multiply bf16 round to three
+digits what they multiply, other devices multiply in their own way; stats["is_fast"] says whether it is.
 packed_cache, tuning: where packed weights and measured choices are kept: "on", "off" or a folder; "" means what
 HEADRACE_PACKED_CACHE and HEADRACE_TUNING say. disabled_passes: names as in Executable.stats. packed_kernels,
 native_ops: whether Headrace's kernels and ggml's ops are used; else reference kernels. verify_passes: verify the
@@ -165,8 +175,8 @@ void bind_executable(nb::module_& m) {
             "The graph after all passes.");
     m.def("compile", &compile_source, nb::arg("graph"), nb::kw_only(), nb::arg("device") = "cpu",
           nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "as-given",
-          nb::arg("round_activations") = true, nb::arg("memory") = "normal", nb::arg("packed_cache") = "",
-          nb::arg("tuning") = "", nb::arg("disabled_passes") = nb::make_tuple(),
+          nb::arg("round_activations") = true, nb::arg("memory") = "normal", nb::arg("precision") = "exact",
+          nb::arg("packed_cache") = "", nb::arg("tuning") = "", nb::arg("disabled_passes") = nb::make_tuple(),
           nb::arg("packed_kernels") = true, nb::arg("native_ops") = true, nb::arg("verify_passes") = false,
           nb::arg("cache_bytes") = std::size_t{256} << 20, nb::arg("buffers") = nb::none(),
           nb::sig(kCompileSignature), kCompileDoc);

@@ -65,6 +65,7 @@ nb::dict to_dict(const CompileStats& s) {
     dict["transformed_bytes"] = s.transformed_bytes;
     dict["plans"] = s.plans;
     dict["cached_plans"] = s.cached_plans;
+    dict["is_fast"] = s.is_fast;
     return dict;
 }
 

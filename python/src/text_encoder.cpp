@@ -43,11 +43,14 @@ const char* name_of(TextPooling pooling) {
 
 TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
                          const std::optional<std::string>& pooling, std::optional<bool> normalizes,
-                         std::int64_t most_tokens, bool ranks, int threads) {
+                         std::int64_t most_tokens, bool ranks, int threads, const std::string& precision) {
     TextEncoderOptions options{
         .tokenizer = tokenizer, .normalizes = normalizes, .most_tokens = most_tokens, .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
+    if (precision != "exact" && precision != "fast")
+        throw Exception(Code::invalid_argument, "precision '" + precision + "' is none of exact, fast");
+    if (precision == "fast") options.compile.precision = Precision::fast;
     return TextEncoder::load(path, options);
 }
 
@@ -69,9 +72,10 @@ void bind_text_encoder(nb::module_& m) {
                             "folder: tokenizer.json, and those of sentence-transformers.")
         .def_static("load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
                     nb::arg("pooling") = nb::none(), nb::arg("normalizes") = nb::none(),
-                    nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0, unlocked,
+                    nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0,
+                    nb::arg("precision") = "exact", unlocked,
                     "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a "
-                    "cross-encoder. What is not given "
+                    "cross-encoder. precision: as compile() has it. What is not given "
                     "the folder says.")
         .def(
             "embed",

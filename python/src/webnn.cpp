@@ -270,13 +270,13 @@ void bind_context(nb::module_& m) {
             "__init__",
             [](MLContext* self, const std::string& power, bool accelerated, const std::string& device,
                int host_timeout_ms, int threads, const std::string& weights, const std::string& packed_cache,
-               const std::string& device_type) {
+               const std::string& device_type, const std::string& precision) {
                 new (self) MLContext({power, accelerated, device, host_timeout_ms, threads, weights,
-                                      packed_cache, device_type});
+                                      packed_cache, device_type, precision});
             },
             nb::arg("power_preference") = "default", nb::arg("accelerated") = true, nb::arg("device") = "",
             nb::arg("host_timeout_ms") = 60000, nb::arg("threads") = 0, nb::arg("weights") = "",
-            nb::arg("packed_cache") = "", nb::arg("device_type") = "auto")
+            nb::arg("packed_cache") = "", nb::arg("device_type") = "auto", nb::arg("precision") = "exact")
         .def_prop_ro("accelerated", &MLContext::accelerated)
         .def_prop_ro("power_preference", &MLContext::powerPreference)
         .def_prop_ro("device", &MLContext::device)

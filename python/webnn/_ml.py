@@ -36,6 +36,7 @@ class ML:
         threads: int = 0,
         weights: str = "",
         packed_cache: str = "",
+        precision: str = "exact",
         **options: Any,
     ) -> MLContext:
         """A context for ggml's CPU (`accelerated=False`, or no GPU found) or the best local GPU.
@@ -49,6 +50,8 @@ class ML:
         float32.
         `packed_cache` is where weights packed for the CPU are kept, so that later starts map them: "on"
         (~/.cache/headrace/packed), a folder or "off"; by default what HEADRACE_PACKED_CACHE says, else off.
+        `precision` "fast" lets products of float32 be rounded where that is faster: a CPU that multiplies
+        bfloat16 rounds to three digits what it multiplies, a GPU multiplies in its own way.
         The specification's options are taken as it has them, too: create_context({"powerPreference":
         "low-power"}) or powerPreference="low-power"; likewise deviceType.
         """
@@ -68,6 +71,7 @@ class ML:
             weights,
             packed_cache,
             device_type,
+            precision,
         )
 
     createContext = create_context

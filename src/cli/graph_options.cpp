@@ -73,10 +73,25 @@ Status check_files(const GraphOptions& options) {
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions) {
     command
         .add_option("--dimension", dimensions,
-                    "fixes a dimension of an ONNX model's inputs that is open otherwise; may be repeated")
+                    "fixes a dynamic dimension of an ONNX model's inputs; may be repeated")
         ->type_name("NAME=N")
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_number(text)); });
+}
+
+void add_weight_format_option(CLI::App& command, WeightFormat& format) {
+    command
+        .add_option_function<std::string>(
+            "--weight-format",
+            [&](const std::string& name) {
+                format = name == "q8_0"   ? WeightFormat::q8_0
+                         : name == "q4_0" ? WeightFormat::q4_0
+                                          : WeightFormat::as_given;
+            },
+            "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
+            "bits)")
+        ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
+        ->type_name("");
 }
 
 void add_graph_options(CLI::App& command, GraphOptions& options) {
@@ -93,7 +108,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_text(text)); });
     add("--shape", options.inputs.shapes, "NAME=1,16", kInputs,
-        "an input's extents where they are open; otherwise they are made up; may be repeated")
+        "an input's sizes where they are dynamic; otherwise they are made up; may be repeated")
         ->allow_extra_args(false)
         ->check([](const std::string& text) { return complaint(named_shape(text)); });
     add_dimension_option(command, options.dimensions);
@@ -110,19 +125,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
         "a remote host that is silent for that long is lost; default: 60000");
     add("--most-iterations", options.most_iterations, "N", kRunning,
         "of all loops of a run together; default: 10000000");
-    command
-        .add_option_function<std::string>(
-            "--weight-format",
-            [&](const std::string& name) {
-                options.compile.weights = name == "q8_0"   ? WeightFormat::q8_0
-                                          : name == "q4_0" ? WeightFormat::q4_0
-                                                           : WeightFormat::as_given;
-            },
-            "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
-            "bits)")
-        ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
-        ->type_name("")
-        ->group(kRunning);
+    add_weight_format_option(command, options.compile.weights);
+    command.get_option("--weight-format")->group(kRunning);
     command
         .add_option_function<std::string>(
             "--memory",
@@ -131,6 +135,16 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
             },
             "normal (default), or low: without transformed filters, which take more than the plain ones")
         ->check(CLI::IsMember({"normal", "low"}))
+        ->type_name("")
+        ->group(kRunning);
+    command
+        .add_option_function<std::string>(
+            "--precision",
+            [&](const std::string& name) {
+                options.compile.precision = name == "fast" ? Precision::fast : Precision::exact;
+            },
+            "exact (default), or fast: products of f32 are rounded where that is faster, on CPUs to bf16")
+        ->check(CLI::IsMember({"exact", "fast"}))
         ->type_name("")
         ->group(kRunning);
     add("--without-pass", options.compile.disabled_passes, "PASS", kRunning,

@@ -25,6 +25,8 @@ struct GraphOptions {
 void add_graph_options(CLI::App& command, GraphOptions& options);
 /// --dimension, which convert has, too.
 void add_dimension_option(CLI::App& command, std::vector<std::string>& dimensions);
+/// --weight-format, alike.
+void add_weight_format_option(CLI::App& command, WeightFormat& format);
 
 /// Of a number.
 CLI::Validator at_least(int least);

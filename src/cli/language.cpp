@@ -11,10 +11,12 @@
 #include "cli/device_option.h"
 #include "cli/language_bench.h"
 #include "cli/language_flags.h"
+#include "cli/report.h"
 #include "doors/serve/client.h"
 #include "doors/serve/options/options.h"
 #include "headrace/language_model.h"
 #include "llm/log/log_settings.h"
+#include "llm/parameters/page.h"
 #include "llm/parameters/parameters.h"
 
 namespace headrace::cli {
@@ -104,10 +106,12 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
     const CLI::App* command = app.get_subcommand(all[0]);
     const auto keeps = [&](const std::string& name) { return command->get_option_no_throw(name) != nullptr; };
     HR_ASSIGN(const serve::ServeOptions given, serve::take_model_options(all, keeps, rest));
-    for (const auto& [set, name] : {std::pair(!given.embedding_model.empty(), "--embed"),
-                                    std::pair(!given.ranking_model.empty(), "--rank"),
-                                    std::pair(!given.encoder.tokenizer.empty(), "--tokenizer"),
-                                    std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
+    for (const auto& [set, name] :
+         {std::pair(!given.embedding_model.empty(), "--embed"),
+          std::pair(!given.ranking_model.empty(), "--rank"),
+          std::pair(!given.encoder.tokenizer.empty(), "--tokenizer"),
+          std::pair(given.encoder.compile.precision == Precision::fast, "--precision"),
+          std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
         if (set) return unsupported("{} is an option of `headrace serve`, and not of {}", name, all[0]);
     for (const std::string& note : given.notes) std::fprintf(stderr, "%s\n", note.c_str());
     flags = {given.model, given.parameters};
@@ -274,12 +278,13 @@ void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flag
 }
 
 void add_parameters(CLI::App& app, Status& status) {
-    app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
-        ->group(kReference)
-        ->final_callback([&] {
-            std::fputs(llm::parameters_page().c_str(), stdout);
-            status = success();
-        });
+    auto* command =
+        app.add_subcommand("parameters", "describe every parameter of language models, as Markdown")
+            ->group(kReference);
+    auto json = std::make_shared<JsonOption>();
+    add_json_option(*command, *json);
+    command->final_callback(
+        [=, &status] { status = report(llm::parameters_page(), llm::parameters_list(), *json); });
 }
 
 }  // namespace headrace::cli

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <new>
 #include <span>
@@ -79,6 +80,30 @@ void add_commands(CLI::App& app, Status& status, [[maybe_unused]] const ModelFla
     add_completion(app, status);
 }
 
+bool is_number(const std::string& text) {
+    double number = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && stop == text.data() + text.size();
+}
+
+/// What is wrong with an option's number, in a sentence. CLI11's own are "Could not convert: --threads = two"
+/// and
+/// "--port: Value two not in range 0 to 65535".
+std::string explained(const std::string& text) {
+    constexpr std::string_view kNoNumber = "Could not convert: ", kEquals = " = ", kValue = ": Value ",
+                               kOutside = " not in range ";
+    const std::size_t equals = text.find(kEquals), value = text.find(kValue), range = text.rfind(kOutside);
+    if (text.starts_with(kNoNumber) && equals != text.npos) {
+        const std::string name = text.substr(kNoNumber.size(), equals - kNoNumber.size()),
+                          given = text.substr(equals + kEquals.size());
+        return fmt::format("{} takes a {}number, not '{}'", name, is_number(given) ? "whole " : "", given);
+    }
+    if (value == text.npos || range == text.npos || range < value) return text;
+    const std::size_t begin = value + kValue.size();
+    return fmt::format("{} takes a number from {}, not '{}'", text.substr(0, value),
+                       text.substr(range + kOutside.size()), text.substr(begin, range - begin));
+}
+
 /// "; did you mean '--temp'?" of an argument that the command does not know.
 std::string meant_option(const CLI::App& command, std::string_view text) {
 #ifdef HEADRACE_LLM
@@ -115,6 +140,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
     }
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
+    text = explained(text);
     if (least > 0 && !word.empty() && !word.starts_with("-"))
         text = fmt::format("there is no command '{}'{}; headrace --help lists them", word,
                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));

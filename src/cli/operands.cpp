@@ -212,7 +212,7 @@ std::string made_up_text(const Graph& graph, const InputShapes& inputs, bool is_
     }
     const auto& [symbol, extent] = *inputs.made_up.begin();
     if (is_onnx) remedy += fmt::format(" or --dimension {}={}", symbol, extent);
-    return fmt::format("note: open dimensions are made up, {}; to choose: {}", extents, remedy);
+    return fmt::format("note: dynamic dimensions are made up, {}; to choose: {}", extents, remedy);
 }
 
 Result<std::vector<Array>> gather_inputs(const Graph& graph, InputShapes&& inputs, unsigned seed) {

@@ -1,6 +1,8 @@
 #include "emit/emit.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "ggml.h"
 
@@ -94,6 +96,9 @@ Emit::Tensor Emit::shaped(Tensor x, const TensorType& type) {
     return ggml_reshape_4d(ctx_, x, ne[0], ne[1], ne[2], ne[3]);
 }
 
+Emit::Tensor Emit::reshape_like(Tensor x, Tensor model) { return ggml_reshape(ctx_, x, model); }
+std::int64_t Emit::elements(Tensor x) { return ggml_nelements(x); }
+std::int64_t Emit::extent(Tensor x, int from_last) { return x->ne[from_last]; }
 Emit::Tensor Emit::flatten(Tensor x) { return ggml_reshape_1d(ctx_, x, ggml_nelements(x)); }
 
 Emit::Tensor Emit::permute(Tensor x, std::span<const int> permutation) {
@@ -146,9 +151,19 @@ Emit::Tensor Emit::pad_zero(Tensor x, Extents before, Extents after) {
                         static_cast<int>(l[3]), static_cast<int>(r[3]));
 }
 
-Emit::Tensor Emit::resize_linear(Tensor x, Extents extents) {
+Emit::Tensor Emit::resize_linear(Tensor x, Extents extents, bool by_corners) {
     const Ne ne = reversed(extents);
-    return ggml_interpolate(ctx_, x, ne[0], ne[1], ne[2], ne[3], GGML_SCALE_MODE_BILINEAR);
+    const unsigned mode =
+        GGML_SCALE_MODE_BILINEAR | (by_corners ? unsigned{GGML_SCALE_FLAG_ALIGN_CORNERS} : 0u);
+    return ggml_interpolate(ctx_, x, ne[0], ne[1], ne[2], ne[3], mode);
+}
+
+Emit::Tensor Emit::fill(Tensor like, float value) { return ggml_fill(ctx_, like, value); }
+Emit::Tensor Emit::positions(std::int64_t count) {
+    return ggml_arange(ctx_, 0, static_cast<float>(count), 1);
+}
+Emit::Tensor Emit::triangle(Tensor x, bool upper) {
+    return ggml_tri(ctx_, x, upper ? GGML_TRI_TYPE_UPPER_DIAG : GGML_TRI_TYPE_LOWER_DIAG);
 }
 
 Emit::Tensor Emit::unary(Unary f, Tensor x) {
@@ -169,6 +184,8 @@ Emit::Tensor Emit::unary(Unary f, Tensor x) {
         case Unary::floor: return ggml_floor(ctx_, x);
         case Unary::ceil: return ggml_ceil(ctx_, x);
         case Unary::hard_swish: return ggml_hardswish(ctx_, x);
+        case Unary::sign: return ggml_sgn(ctx_, x);
+        case Unary::step: return ggml_step(ctx_, x);
     }
     return nullptr;
 }
@@ -228,7 +245,11 @@ Emit::Tensor Emit::exact_product(ProductForm form, Tensor a, Tensor b) {
 Emit::Tensor Emit::soft_max(Tensor x) { return ggml_soft_max(ctx_, x); }
 Emit::Tensor Emit::causal_mask(Tensor x) { return ggml_diag_mask_inf(ctx_, x, 0); }
 Emit::Tensor Emit::rms_norm(Tensor x, float epsilon) { return ggml_rms_norm(ctx_, x, epsilon); }
-Emit::Tensor Emit::norm(Tensor x, float epsilon) { return ggml_norm(ctx_, x, epsilon); }
+Emit::Tensor Emit::norm(Tensor x, float epsilon) {
+    // ggml's own takes the variance for the mean of squares less the square of the mean on some devices: it
+    // is noise there, and below 0 at times, where the mean is large.
+    return ggml_rms_norm(ctx_, ggml_sub(ctx_, x, ggml_mean(ctx_, x)), epsilon);
+}
 Emit::Tensor Emit::sum_rows(Tensor x) { return ggml_sum_rows(ctx_, x); }
 Emit::Tensor Emit::mean_rows(Tensor x) { return ggml_mean(ctx_, x); }
 Emit::Tensor Emit::get_rows(Tensor table, Tensor indices) { return ggml_get_rows(ctx_, table, indices); }
@@ -248,8 +269,100 @@ Emit::Tensor Emit::pool_2d(Tensor x, bool is_max, Extents window, Extents stride
                         static_cast<float>(padding[0]));
 }
 
-Emit::Tensor Emit::add_into(Tensor dst, Tensor src) { return ggml_add_inplace(ctx_, dst, src); }
+Emit::Tensor Emit::windows(Tensor planes, Extents window, Extents strides, Extents padding,
+                           Extents dilations) {
+    const auto at = [](Extents e, int i) { return static_cast<int>(e[i]); };
+    // Only the extents of the first operand are read.
+    Tensor shape = ggml_reshape_2d(ctx_, positions(window[0] * window[1]), window[1], window[0]);
+    Tensor images = ggml_reshape_4d(ctx_, planes, planes->ne[0], planes->ne[1], 1, planes->ne[2]);
+    return ggml_im2col(ctx_, shape, images, at(strides, 1), at(strides, 0), at(padding, 1), at(padding, 0),
+                       at(dilations, 1), at(dilations, 0), true, GGML_TYPE_F32);
+}
+
+Emit::Tensor Emit::add_into(Tensor dst, Tensor src, std::int64_t offset) {
+    // Strides beyond which there is nothing: src is one row.
+    const std::size_t all = ggml_nbytes(dst);
+    return ggml_acc_inplace(ctx_, dst, flatten(src), all, all, all,
+                            static_cast<std::size_t>(offset) * ggml_type_size(dst->type));
+}
+Emit::Tensor Emit::set_rows(Tensor dst, Tensor rows, Tensor i32_indices) {
+    return ggml_set_rows(ctx_, dst, rows, i32_indices);
+}
 Emit::Tensor Emit::copy_into(Tensor dst, Tensor src) { return ggml_cpy(ctx_, src, dst); }
+
+namespace {
+
+/// ggml's one-dimensional work: elements [begin, end) of thread `ith`.
+template <class F>
+void for_share(const ggml_tensor* x, int ith, int nth, F&& f) {
+    const std::int64_t n = ggml_nelements(x), each = (n + nth - 1) / nth;
+    for (std::int64_t i = ith * each; i < std::min(n, (ith + 1) * each); ++i) f(i);
+}
+
+void to_truth(ggml_tensor* dst, int ith, int nth, void*) {
+    const auto* from = static_cast<const std::uint8_t*>(dst->src[0]->data);
+    auto* to = static_cast<float*>(dst->data);
+    for_share(dst, ith, nth, [&](std::int64_t i) { to[i] = from[i] ? 1.0f : 0.0f; });
+}
+
+void to_bytes(ggml_tensor* dst, int ith, int nth, void*) {
+    const auto* from = static_cast<const float*>(dst->src[0]->data);
+    auto* to = static_cast<std::uint8_t*>(dst->data);
+    for_share(dst, ith, nth, [&](std::int64_t i) { to[i] = from[i] != 0; });
+}
+
+/// self: the extent.
+template <class T>
+void to_indices(ggml_tensor* dst, int ith, int nth, void* self) {
+    const auto extent = reinterpret_cast<std::intptr_t>(self);
+    const auto* from = static_cast<const std::byte*>(dst->src[0]->data);
+    auto* to = static_cast<std::int32_t*>(dst->data);
+    for_share(dst, ith, nth, [&](std::int64_t i) {
+        T raw;  // a constant may lie anywhere in a file
+        std::memcpy(&raw, from + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+        std::int64_t index = raw;
+        if (index < 0) index += extent;
+        to[i] = static_cast<std::int32_t>(std::clamp<std::int64_t>(index, 0, extent - 1));
+    });
+}
+
+/// ggml keeps the function first among the parameters.
+ggml_custom_op_t function_of(const ggml_tensor* custom) {
+    ggml_custom_op_t function = nullptr;
+    std::memcpy(&function, custom->op_params, sizeof(function));
+    return function;
+}
+
+ggml_tensor* converted(ggml_context* ctx, ggml_tensor* x, ggml_type to, std::int64_t elements,
+                       ggml_custom_op_t function, std::int64_t parameter = 0) {
+    return ggml_custom_4d(ctx, to, elements, 1, 1, 1, &x, 1, function, GGML_N_TASKS_MAX,
+                          reinterpret_cast<void*>(static_cast<std::intptr_t>(parameter)));
+}
+
+}  // namespace
+
+Emit::Tensor Emit::truth_of_bytes(Tensor bytes) {
+    if (bytes->op == GGML_OP_CUSTOM && function_of(bytes) == &to_bytes) return flatten(bytes->src[0]);
+    return converted(ctx_, bytes, GGML_TYPE_F32, elements(bytes), &to_truth);
+}
+Emit::Tensor Emit::bytes_of_truth(Tensor truth) {
+    return converted(ctx_, truth, GGML_TYPE_I8, elements(truth), &to_bytes);
+}
+Emit::Tensor Emit::indices_within(Tensor indices, DType dtype, std::int64_t extent) {
+    if (dtype == DType::i64)
+        return converted(ctx_, indices, GGML_TYPE_I32, elements(indices), &to_indices<std::int64_t>, extent);
+    const std::int64_t count = elements(indices) / static_cast<std::int64_t>(sizeof(std::uint32_t));
+    return converted(ctx_, indices, GGML_TYPE_I32, count, &to_indices<std::uint32_t>, extent);
+}
+bool Emit::is_converted_on_cpu(DType dtype) {
+    return DTypeSet{DType::u8, DType::boolean, DType::i64, DType::u32}.has(dtype);
+}
+bool Emit::is_for_cpu(const ggml_tensor* x) {
+    if (x->op != GGML_OP_CUSTOM) return false;
+    const ggml_custom_op_t function = function_of(x);
+    return function == &to_truth || function == &to_bytes || function == &to_indices<std::int64_t> ||
+           function == &to_indices<std::uint32_t>;
+}
 
 void quantize_rows(BlockFormat format, const float* from, std::int64_t rows, std::int64_t columns,
                    std::byte* to) {

@@ -29,7 +29,9 @@ enum class Unary : std::uint8_t {
     silu,
     floor,
     ceil,
-    hard_swish
+    hard_swish,
+    sign,  ///< -1, 0 or 1; of NaN any of them
+    step   ///< 1 where x > 0, else 0, also of NaN
 };
 enum class Binary : std::uint8_t { add, sub, mul, div };
 
@@ -47,8 +49,7 @@ public:
     using Tensor = ggml_tensor*;
     using Extents = std::span<const std::int64_t>;
 
-    explicit Emit(ggml_context* ctx, const ProductForms& products = {})
-        : ctx_(ctx), products_(products) {}
+    explicit Emit(ggml_context* ctx, const ProductForms& products = {}) : ctx_(ctx), products_(products) {}
     /// How products are written from now on.
     void use(const ProductForms& products) { products_ = products; }
 
@@ -63,8 +64,11 @@ public:
 
     Tensor reshape(Tensor x, Extents extents);
     Tensor shaped(Tensor x,
-                  const TensorType& type);  ///< a contiguous tensor's elements as a value of that type
+                  const TensorType& type);        ///< a contiguous tensor's elements as a value of that type
+    Tensor reshape_like(Tensor x, Tensor model);  ///< with another's extents
     Tensor flatten(Tensor x);
+    static std::int64_t elements(Tensor x);
+    static std::int64_t extent(Tensor x, int from_last);  ///< of a dimension counted from the last
     Tensor permute(Tensor x,
                    std::span<const int> permutation);  ///< numpy.transpose; rank = permutation's size
     Tensor contiguous(Tensor x);
@@ -75,8 +79,12 @@ public:
     Tensor repeat(Tensor x, Extents extents);  ///< tiles to the extents, rank <= 4
     Tensor concat(Tensor a, Tensor b, int axis, int rank);
     Tensor pad_zero(Tensor x, Extents before, Extents after);  ///< f32, rank <= 4
-    /// Bilinear with half-pixel centres over the last two dimensions, f32, rank <= 4.
-    Tensor resize_linear(Tensor x, Extents extents);
+    /// Bilinear over the last two dimensions, f32, rank <= 4; with half-pixel centres, or with the outermost
+    /// elements on one another, of which there are two or more then.
+    Tensor resize_linear(Tensor x, Extents extents, bool by_corners = false);
+    Tensor fill(Tensor like, float value);  ///< f32 or f16
+    Tensor positions(std::int64_t count);   ///< 0, 1, 2 ... in f32, which has them up to 2^24
+    Tensor triangle(Tensor x, bool upper);  ///< of square matrices in f32, with the diagonal
 
     Tensor unary(Unary f, Tensor x);
     Tensor binary(Binary f, Tensor a, Tensor b);  ///< b's extents divide a's
@@ -95,18 +103,34 @@ public:
     Tensor norm(Tensor x, float epsilon);      ///< (x - mean) / sqrt(var + eps) over the last dimension, f32
     Tensor sum_rows(Tensor x);                 ///< over the last dimension, kept as 1; f32
     Tensor mean_rows(Tensor x);
-    Tensor get_rows(Tensor table,
-                    Tensor i32_indices);  ///< table[n, width], indices flat -> f32[count, width]
+    /// table[..., n, width], indices[..., count] within [0, n) -> f32[..., count, width]
+    Tensor get_rows(Tensor table, Tensor i32_indices);
     /// f32 NCHW · OIHW; symmetric padding (h, w). depthwise: the filter is [c, 1, kh, kw].
     Tensor conv_2d(Tensor x, Tensor filter, Extents strides, Extents padding, Extents dilations,
                    bool depthwise);
     /// f32 NCHW; windows of (h, w), the largest or the mean, where padding counts as zeros; -infinity alone
     /// gives the smallest finite number as the largest.
     Tensor pool_2d(Tensor x, bool is_max, Extents window, Extents strides, Extents padding);
-    /// dst + src where dst is updated in place; both flat, same size, f32.
-    Tensor add_into(Tensor dst, Tensor src);
+    /// f32[planes, h, w] -> [planes, rows, columns, window]: the elements of each window, zeros beside the
+    /// image, which has as many on both sides.
+    Tensor windows(Tensor planes, Extents window, Extents strides, Extents padding, Extents dilations);
+    /// dst whose flat elements from `offset` on become their sums with those of src, in place; f32.
+    Tensor add_into(Tensor dst, Tensor src, std::int64_t offset);
+    /// dst[..., n, width] whose rows at i32_indices[..., count] become f32 rows[..., count, width], in place.
+    Tensor set_rows(Tensor dst, Tensor rows, Tensor i32_indices);
     /// Copies src into dst in place and returns dst's new version.
     Tensor copy_into(Tensor dst, Tensor src);
+
+    /// Truth of a byte an element, which no device computes with, as 1 and 0 in f32, and back, both flat. The
+    /// CPU converts, wherever the rest of the lowering runs; what was converted to bytes is taken as it was.
+    Tensor truth_of_bytes(Tensor bytes);
+    Tensor bytes_of_truth(Tensor truth);
+    /// Indices of i64 or u32 in i32, flat, as ops read them (ops/indices.h): within [0, extent). Likewise.
+    Tensor indices_within(Tensor indices, DType dtype, std::int64_t extent);
+    /// What such conversions read stays in the CPU's memory.
+    static bool is_converted_on_cpu(DType dtype);
+    /// A conversion of those.
+    static bool is_for_cpu(const ggml_tensor* x);
 
     ggml_context* context() const { return ctx_; }
 

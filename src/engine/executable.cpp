@@ -4,13 +4,13 @@
 
 #include "base/cache_folder.h"
 #include "base/warning.h"
+#include "engine/precision.h"
 #include "engine/quantize.h"
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 #include "ops/catalog.h"
 #include "passes/pipeline.h"
-#include "run/device_arithmetic.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -64,8 +64,10 @@ TensorInfo describe(const std::string& name, const TensorType& type) {
 
 PlanOptions Executable::Impl::plan_options() const {
     return {.devices = device.handles(),
-            .arithmetic = arithmetic_of(device),
+            .arithmetic = arithmetic_for(device, options.precision),
             .device_room = device_room,
+            // A host may be lost, and its memory with it.
+            .states_on_device = !device.is_cpu && !device.host,
             .packed_kernels = options.packed_kernels,
             .native_ops = options.native_ops,
             .low_memory = options.memory == MemoryUse::low,
@@ -182,6 +184,8 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     passes.context.runs_on_cpu = impl->device.is_cpu;
     passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
     passes.context.low_memory = options.memory == MemoryUse::low;
+    impl->stats.is_fast = is_faster(impl->device, options);
+    passes.context.round_to_bf16 = impl->stats.is_fast && passes.context.uses_packed_kernels;
     passes.context.weights = block_format(options.weights);
     passes.context.round_activations = options.round_activations;
     passes.verify = passes.verify || options.verify_passes;

@@ -12,11 +12,12 @@ namespace headrace {
 
 namespace {
 
-void reset_state(const Value& state, PooledBuffer& buffer) {
+void reset_state(const Value& state, StateMemory& memory) {
     if (state.constant)
-        std::memcpy(buffer.data(), state.constant->bytes.data(), buffer.bytes());
+        std::memcpy(memory.host(), state.constant->bytes.data(), memory.bytes());
     else
-        std::memset(buffer.data(), 0, buffer.bytes());
+        std::memset(memory.host(), 0, memory.bytes());
+    memory.written_on_host();
 }
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
@@ -63,7 +64,7 @@ struct Session::Impl {
         : exe(std::move(executable)), instances(exe->options.cache_bytes) {}
 
     std::shared_ptr<Executable::Impl> exe;
-    StateBuffers states;
+    States states;
     ByteLru<ShapeKey, KeptInstance> instances;
     std::deque<ShapeKey> left_behind;  ///< whose instances became those of the next shapes, the last ones
     StageSessions parts;               ///< none where the executable has no stages
@@ -73,7 +74,7 @@ struct Session::Impl {
     ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
 
     Status allocate_states(std::span<const Session* const> sharing);
-    std::shared_ptr<PooledBuffer> state_like(const Value& state) const;
+    std::shared_ptr<StateMemory> state_like(const Value& state) const;
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
     Result<std::unique_ptr<Instance>> adapted(const ShapeKey& shapes);
@@ -92,7 +93,7 @@ struct Session::Impl {
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
 };
 
-std::shared_ptr<PooledBuffer> Session::Impl::state_like(const Value& state) const {
+std::shared_ptr<StateMemory> Session::Impl::state_like(const Value& state) const {
     for (std::size_t i = 0; i < states.size(); ++i) {
         const Value& own = exe->graph.value(exe->graph.states[i]);
         if (own.name == state.name && own.type == state.type) return states[i];
@@ -103,16 +104,14 @@ std::shared_ptr<PooledBuffer> Session::Impl::state_like(const Value& state) cons
 Status Session::Impl::allocate_states(std::span<const Session* const> sharing) {
     for (ValueId id : exe->graph.states) {
         const Value& state = exe->graph.value(id);
-        std::shared_ptr<PooledBuffer> buffer;
-        for (std::size_t i = 0; !buffer && i < sharing.size(); ++i)
-            buffer = sharing[i]->impl_->state_like(state);
-        if (!buffer) {
-            HR_ASSIGN(auto fresh, PooledBuffer::take(*exe->buffers, state.type.bytes(),
-                                                     fmt::format("state '{}'", state.name)));
-            buffer = std::make_shared<PooledBuffer>(std::move(fresh));
-            reset_state(state, *buffer);
+        std::shared_ptr<StateMemory> memory;
+        for (std::size_t i = 0; !memory && i < sharing.size(); ++i)
+            memory = sharing[i]->impl_->state_like(state);
+        if (!memory) {
+            HR_ASSIGN(memory, StateMemory::make(*exe->buffers, state.type.bytes(), state.name));
+            reset_state(state, *memory);
         }
-        states.push_back(std::move(buffer));
+        states.push_back(std::move(memory));
     }
     return success();
 }
@@ -334,12 +333,14 @@ void Session::run(std::span<const InputView> inputs, const MakeOutputs& make_out
 
 void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    std::memcpy(data, impl_->states[i]->data(), bytes);
+    value_or_throw(impl_->states[i]->bring_to_host());
+    std::memcpy(data, impl_->states[i]->host(), bytes);
 }
 
 void Session::write_state(const std::string& name, const void* data, std::size_t bytes) {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    std::memcpy(impl_->states[i]->data(), data, bytes);
+    std::memcpy(impl_->states[i]->host(), data, bytes);
+    impl_->states[i]->written_on_host();
 }
 
 void Session::reset_states() {

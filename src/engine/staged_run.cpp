@@ -34,8 +34,9 @@ Result<ConstView> StagedRun::view(ValueId id) {
     }
     if (value.kind == ValueKind::state) {
         const auto at = std::ranges::find(graph_.states, id) - graph_.states.begin();
-        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()),
-                         states_[static_cast<std::size_t>(at)]->data()};
+        StateMemory& memory = *states_[static_cast<std::size_t>(at)];
+        HR_TRY(memory.bring_to_host());
+        return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()), memory.host()};
     }
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
         if (graph_.inputs[i] == id)

@@ -22,8 +22,8 @@ struct StageSessions {
 /// One run of the stages and of what lies between them: what each made, for as long as another reads it.
 class StagedRun {
 public:
-    StagedRun(const Executable::Impl& executable, std::span<const InputView> inputs,
-              const StateBuffers& states, StageSessions& sessions, const RunOptions& options)
+    StagedRun(const Executable::Impl& executable, std::span<const InputView> inputs, const States& states,
+              StageSessions& sessions, const RunOptions& options)
         : exe_(executable),
           graph_(executable.graph),
           inputs_(inputs),
@@ -53,7 +53,7 @@ private:
     const Executable::Impl& exe_;
     const Graph& graph_;
     std::span<const InputView> inputs_;
-    const StateBuffers& states_;
+    const States& states_;
     StageSessions& sessions_;
     const RunOptions& options_;
     std::map<ValueId, Held> held_;

@@ -19,8 +19,8 @@ bool is_problem(ggml_log_level level) {
     return level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR;
 }
 
-/// By itself ggml writes all that it has to say, as CUDA's backend does about each run. A program that listens
-/// hears that; who does not, of problems alone.
+/// By itself ggml writes all that it has to say, as CUDA's backend does about each run. A program that
+/// listens hears that; who does not, of problems alone.
 void write_problems_alone() {
     const auto write = [](ggml_log_level level, const char* text, void*) {
         static thread_local bool goes_on = false;  // what follows belongs to what was written before

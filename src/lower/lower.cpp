@@ -26,6 +26,7 @@ private:
     Status add_context(std::size_t tensors);
     void add_leaves();
     void note_tensors();
+    bool is_taken_as_truth(ValueId id) const;
     Status build_graph(NodeLowering& nodes);
 
     const Plan& plan_;
@@ -48,7 +49,7 @@ Status Lowering::add_context(std::size_t tensors) {
 }
 
 Status Lowering::reserve(std::size_t tensors) {
-    constexpr std::size_t kChunk = 512;
+    constexpr std::size_t kChunk = 1024;
     ggml_context* ctx = emit_.context();
     if (ctx && ggml_get_mem_size(ctx) - ggml_used_mem(ctx) >= tensors * ggml_tensor_overhead())
         return success();
@@ -80,6 +81,21 @@ void Lowering::note_tensors() {
     result_.custom_ends.push_back(result_.custom_nodes.size());
 }
 
+/// Truth that only nodes on a device read, as it was before it became bytes: those are not computed.
+bool Lowering::is_taken_as_truth(ValueId id) const {
+    if (!Emit::is_for_cpu(result_.values[id])) return false;
+    const auto is_it = [&](const auto& output) { return output.second == id; };
+    if (std::ranges::any_of(graph_.outputs, is_it)) return false;
+    bool is_read = false;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const auto& inputs = graph_.nodes[i].inputs;
+        if (std::ranges::find(inputs, id) == inputs.end()) continue;
+        if (!plan_.nodes[i].on_device) return false;
+        is_read = true;
+    }
+    return is_read;
+}
+
 Status Lowering::build_graph(NodeLowering& nodes) {
     const std::size_t capacity = tensor_count_ + 16;
     ggml_context* ctx =
@@ -91,7 +107,8 @@ Status Lowering::build_graph(NodeLowering& nodes) {
     result_.graph = ggml_new_graph_custom(ctx, capacity, false);
     for (const Node& node : graph_.nodes) {
         const int first = ggml_graph_n_nodes(result_.graph);
-        for (ValueId id : node.outputs) ggml_build_forward_expand(result_.graph, result_.values[id]);
+        for (ValueId id : node.outputs)
+            if (!is_taken_as_truth(id)) ggml_build_forward_expand(result_.graph, result_.values[id]);
         result_.node_ranges.emplace_back(first, ggml_graph_n_nodes(result_.graph));
     }
     for (const auto& [name, id] : graph_.outputs) {
@@ -109,7 +126,7 @@ Result<LoweredGraph> Lowering::run() {
     NodeLowering nodes(plan_, result_);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
         const Node& node = graph_.nodes[i];
-        HR_TRY(reserve(most_tensors(node)));
+        HR_TRY(reserve(most_tensors(graph_, node)));
         nodes.add_constants(i, emit_);
         for (ggml_tensor* t = last_ ? last_ : ggml_get_first_tensor(emit_.context()); t;
              t = ggml_get_next_tensor(emit_.context(), t))

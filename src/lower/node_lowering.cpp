@@ -10,6 +10,15 @@ namespace {
 constexpr std::size_t kBlobAlignment = 64;
 constexpr int kMaxCustomInputs = GGML_MAX_SRC - 1;
 
+/// A view that begins where a device need not be able to bind memory, which some of ggml's operations want.
+/// Devices compute with no other types than these.
+bool begins_between_places(const ggml_tensor* output) {
+    constexpr std::size_t kPlace = 256;  // as much as Vulkan may ask for
+    if (!output || !output->view_src || output->view_offs % kPlace == 0) return false;
+    return output->type == GGML_TYPE_F32 || output->type == GGML_TYPE_F16 || output->type == GGML_TYPE_BF16 ||
+           output->type == GGML_TYPE_I32;
+}
+
 std::size_t aligned(std::size_t n) { return (n + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment; }
 
 CustomNode& add_custom(const Node& node, const NodePlan& plan, CustomNodes& customs) {
@@ -27,7 +36,13 @@ NodeLowering::NodeLowering(const Plan& plan, LoweredGraph& lowered)
             written_states_.push_back(lowered_.values[node.inputs[node.op->writes_state]]);
 }
 
+/// What lowerings convert on the CPU stays there.
+bool NodeLowering::lies_on_device(ValueId id, bool on_device) const {
+    return on_device && !Emit::is_converted_on_cpu(graph_.value(id).type.dtype);
+}
+
 ggml_tensor* NodeLowering::constant(ValueId id, bool on_device, Emit& emit) {
+    on_device = lies_on_device(id, on_device);
     ggml_tensor*& tensor = lowered_.constant_leaves[{id, on_device}];
     if (!tensor) {
         tensor = emit.leaf(graph_.value(id).type);
@@ -52,7 +67,7 @@ bool NodeLowering::is_packed(const NodePlan& plan, std::size_t operand) const {
 ggml_tensor* NodeLowering::operand(ValueId id, bool on_device) const {
     if (id == kNoValue) return nullptr;
     if (graph_.value(id).kind != ValueKind::constant) return lowered_.values[id];
-    return lowered_.constant_leaves.at({id, on_device});
+    return lowered_.constant_leaves.at({id, lies_on_device(id, on_device)});
 }
 
 std::vector<ggml_tensor*> NodeLowering::lower(std::size_t node, Emit& emit, CustomNodes& customs) {
@@ -71,7 +86,8 @@ std::vector<ggml_tensor*> NodeLowering::native(const Node& node, const NodePlan&
     outputs.resize(node.outputs.size());
     if (node.op->is_pure())
         for (ggml_tensor*& output : outputs)
-            if (is_written_state(output)) output = emit.copy(output);
+            if (is_written_state(output) || (plan.on_device && begins_between_places(output)))
+                output = emit.copy(output);
     return outputs;
 }
 

@@ -23,6 +23,7 @@ public:
     ggml_tensor* constant(ValueId id, bool on_device, Emit& emit);
 
 private:
+    bool lies_on_device(ValueId id, bool on_device) const;
     ggml_tensor* operand(ValueId id, bool on_device) const;
     bool is_packed(const NodePlan& plan, std::size_t operand) const;
     bool is_written_state(const ggml_tensor* tensor) const;

@@ -74,7 +74,7 @@ public:
 
     bool take_node(std::size_t n) {
         const Node& node = now_.graph.nodes[n];
-        if (!clear_scratch(most_tensors(node))) return false;
+        if (!clear_scratch(most_tensors(now_.graph, node))) return false;
         CustomNodes customs;
         const auto outputs = nodes_.lower(n, emit_, customs);
         std::vector<ggml_tensor*> made;

@@ -6,9 +6,11 @@
 #include "emit/emit.h"
 #include "kernels/tensor/elementwise_f32.h"
 #include "ops/arithmetic.h"
+#include "ops/composed.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/vector_kernel.h"
 
 namespace headrace::ops {
@@ -57,8 +59,6 @@ struct ComposedOp : ActivationOp<Self, A> {
     }
 };
 
-// ggml's elu uses e^x - 1, which is inexact near 0: it has no lowering here.
-
 struct LeakyReluAttrs {
     double alpha = 0.01;
     static void fields(auto&& f) { f("alpha", &LeakyReluAttrs::alpha, "slope for negative x"); }
@@ -89,7 +89,7 @@ struct EluAttrs {
     double alpha = 1;
     static void fields(auto&& f) { f("alpha", &EluAttrs::alpha, "limit for x to -infinity, negated"); }
 };
-struct Elu : ActivationOp<Elu, EluAttrs> {
+struct Elu : ComposedOp<Elu, EluAttrs> {
     static constexpr std::string_view name = "elu", summary = "x where x >= 0, else alpha (e^x - 1)";
     static constexpr double kOperations = 10;
     template <class T>
@@ -97,6 +97,10 @@ struct Elu : ActivationOp<Elu, EluAttrs> {
         return x < T(0) ? static_cast<T>(a.alpha) * std::expm1(x) : x;
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 2.5}}}; }
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs& a) {
+        return composed::elu(e, x, static_cast<float>(a.alpha));
+    }
+    static constexpr std::array kernels{OnePass<Elu>::kKernel};
 };
 
 struct HardSigmoidAttrs {
@@ -130,7 +134,7 @@ struct HardSwishAttrs {
     }
     bool is_standard() const { return !alpha && !beta; }
 };
-struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
+struct HardSwish : ComposedOp<HardSwish, HardSwishAttrs> {
     static constexpr std::string_view name = "hard_swish", summary = "x times (x + 3) / 6 within [0, 1]";
     template <class T>
     static T apply(T x, const Attrs& a) {
@@ -140,15 +144,12 @@ struct HardSwish : ActivationOp<HardSwish, HardSwishAttrs> {
         return x * (gate < T(0) ? T(0) : gate > T(1) ? T(1) : gate);
     }
     static std::vector<NamedAttrs> sample_attrs() { return {{}, {{"alpha", 0.25}}, {{"beta", 0.125}}}; }
-    static Status lowerable(const Operands& in, const Attrs& a) {
-        if (!a.is_standard()) return unsupported("alpha and beta of its own");
-        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
-            return unsupported("{}", name_of(in[0].dtype));
-        return success();
-    }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
-                                           const Attrs&) {
-        return {e.unary(Unary::hard_swish, x[0])};
+    /// ggml's takes NaN for a number in its gate, and multiplies.
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs& a) {
+        if (a.is_standard()) return e.unary(Unary::hard_swish, x);
+        const auto alpha = static_cast<float>(a.alpha.value_or(1.0 / 6)),
+                   beta = static_cast<float>(a.beta.value_or(0.5));
+        return e.binary(Binary::mul, x, e.clamp(e.scale(x, alpha, beta), 0, 1));
     }
 
     /// ggml's function for the CPU computes one element at a time.
@@ -168,7 +169,7 @@ struct LinearAttrs {
         f("beta", &LinearAttrs::beta, "offset");
     }
 };
-struct Linear : ActivationOp<Linear, LinearAttrs> {
+struct Linear : ComposedOp<Linear, LinearAttrs> {
     static constexpr std::string_view name = "linear", summary = "alpha x + beta";
     static constexpr double kOperations = 2;
     template <class T>
@@ -178,20 +179,15 @@ struct Linear : ActivationOp<Linear, LinearAttrs> {
     static std::optional<int> same_as(const Operands&, const Attrs& a) {
         return a.alpha == 1 && a.beta == 0 ? std::optional(0) : std::nullopt;
     }
-    static Status lowerable(const Operands& in, const Attrs&) {
-        if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
-        return success();
-    }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
-                                           const Attrs& a) {
-        return {e.scale(x[0], static_cast<float>(a.alpha), static_cast<float>(a.beta))};
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs& a) {
+        return e.scale(x, static_cast<float>(a.alpha), static_cast<float>(a.beta));
     }
     static std::vector<NamedAttrs> sample_attrs() {
         return {{}, {{"alpha", 2.5}}, {{"alpha", -1.5}, {"beta", 0.75}}, {{"alpha", 0.0}, {"beta", 3.0}}};
     }
 };
 
-struct Softplus : ActivationOp<Softplus, NoAttrs> {
+struct Softplus : ComposedOp<Softplus, NoAttrs> {
     static constexpr std::string_view name = "softplus", summary = "log(1 + e^x)";
     static constexpr double kOperations = 20;
     template <class T>
@@ -199,15 +195,20 @@ struct Softplus : ActivationOp<Softplus, NoAttrs> {
         return (x < T(0) ? T(0) : x) + std::log1p(std::exp(-std::abs(x)));
     }
 
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs&) { return composed::softplus(e, x); }
     static constexpr auto kernels = VectorKernel<headrace::kernels::Unary::softplus>::kernels;
 };
 
-struct Softsign : ActivationOp<Softsign, NoAttrs> {
+struct Softsign : ComposedOp<Softsign, NoAttrs> {
     static constexpr std::string_view name = "softsign", summary = "x / (1 + |x|)";
     template <class T>
     static T apply(T x, const Attrs&) {
         return x / (T(1) + std::abs(x));
     }
+    static Emit::Tensor emit(Emit& e, Emit::Tensor x, const Attrs&) {
+        return e.binary(Binary::div, x, e.scale(e.unary(Unary::abs, x), 1, 1));
+    }
+    static constexpr std::array kernels{OnePass<Softsign>::kKernel};
 };
 
 struct Prelu {
@@ -230,6 +231,18 @@ struct Prelu {
             zip_elements<T, T>(args, [](C x, C slope) { return x < C(0) ? wrapping_mul(x, slope) : x; });
         });
     }
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    /// A slope that is not finite shows where x is not negative, too.
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs&) {
+        ggml_tensor* value = to_f32(e, x[0], in[0].dtype);
+        ggml_tensor* slope = repeat_to(e, to_f32(e, x[1], in[1].dtype), in[1].sizes(), in[0].sizes());
+        ggml_tensor* below = e.unary(Unary::relu, e.unary(Unary::neg, value));
+        ggml_tensor* scaled = e.binary(Binary::mul, e.flatten(below), e.flatten(slope));
+        ggml_tensor* y = e.binary(Binary::sub, e.flatten(e.unary(Unary::relu, value)), scaled);
+        return {from_f32(e, keep_nan(e, y, e.flatten(value)), in[0])};
+    }
+    static constexpr std::array kernels{OnePass<Prelu>::kKernel};
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 2);
     }

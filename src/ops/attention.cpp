@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "emit/emit.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/tensor/attention_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/strided.h"
 #include "ops/through_f32.h"
 
@@ -30,6 +32,7 @@ struct Attention {
         bool causal = false;
         bool zero_if_masked = true;
         bool heads_after_rows = false;
+        bool round_to_bf16 = false;
         static void fields(auto&& f) {
             f("scale", &Attrs::scale, "factor of the products; absent: 1 / sqrt of the query's last extent");
             f("causal", &Attrs::causal, "query i sees keys 0 to i");
@@ -38,6 +41,9 @@ struct Attention {
             f("heads_after_rows", &Attrs::heads_after_rows,
               "query, key, value and result are […, rows, heads, width], as products of one matrix for all "
               "heads give them; else […, heads, rows, width]");
+            f("round_to_bf16", &Attrs::round_to_bf16,
+              "what is f32 may be rounded to bf16 as it is multiplied: query, key, value and softmax's "
+              "results");
         }
     };
 
@@ -182,8 +188,22 @@ struct Attention {
         }
     }
 
+    /// With the four dimensions of the scores, in which it may repeat.
+    static ggml_tensor* lower_mask(Emit& e, ggml_tensor* mask, const Operands& in, const Extents& s) {
+        const auto given = in[3].sizes();
+        if (in[0].rank() > 4) {
+            auto scores = in[0].sizes();
+            const std::size_t rank = scores.size();
+            scores.back() = s.n;
+            scores[rank - 2] = s.m, scores[rank - 3] = s.heads;
+            return e.reshape(repeat_to(e, mask, given, scores), std::array{s.batch, s.heads, s.m, s.n});
+        }
+        std::vector<std::int64_t> shape(4 - given.size(), 1);
+        shape.insert(shape.end(), given.begin(), given.end());
+        return e.reshape(mask, shape);
+    }
+
     static Status lowerable(const Operands& in, const Attrs&) {
-        if (in[0].rank() > 4) return unsupported("rank {}", in[0].rank());
         for (int i = 0; i < 3; ++i)
             if (in[i].elements() == 0) return unsupported("an empty operand");
         return works_through_f32(in[0].dtype);
@@ -204,9 +224,7 @@ struct Attention {
         scores = e.scale(scores, static_cast<float>(scale_of(a, s.width)), 0);
         ggml_tensor* seen = nullptr;
         if (in.has(3)) {
-            std::vector<std::int64_t> shape(4 - in[3].shape.size(), 1);
-            for (std::int64_t d : in[3].sizes()) shape.push_back(d);
-            ggml_tensor* mask = to_f32(e, e.reshape(x[3], shape), t);
+            ggml_tensor* mask = lower_mask(e, to_f32(e, x[3], t), in, s);
             scores = e.binary(Binary::add, scores, mask);
             constexpr float kMost = std::numeric_limits<float>::max();
             if (a.zero_if_masked) {
@@ -230,6 +248,11 @@ struct Attention {
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void*) {
         return in[0].dtype == DType::f32 && in[0].rank() <= 4;
     }
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return detail::attrs_ref<Attrs>(attrs).round_to_bf16 && kernel_applies(in, is_constant, attrs) &&
+               kernels::has_bf16_gemm();
+    }
+    template <bool rounds>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const Extents e(args.in[0].shape, args.in[1].shape, args.in[2].shape, a);
@@ -258,11 +281,13 @@ struct Attention {
         }
         g.causal = a.causal;
         g.zero_if_masked = a.zero_if_masked;
+        g.round_to_bf16 = rounds;
         g.scale = static_cast<float>(scale_of(a, e.width));
         kernels::attention_f32(g, args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{.name = "attention_f32", .applies = &kernel_applies, .run = &run_kernel}};
+        KernelDef{.name = "attention_bf16", .applies = &bf16_applies, .run = &run_kernel<true>},
+        KernelDef{.name = "attention_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         const Extents e(in[0].sizes(), in[1].sizes(), in[2].sizes(), a);
@@ -302,6 +327,17 @@ struct Attention {
             {{"heads_after_rows", true}, {"causal", true}});
         add(DType::f32, {2, 2, 6, 2, 8}, {2, 2, 6, 1, 8}, {2, 2, 6, 1, 8}, Shape{2, 1, 2, 1, 6}, after);
         add(DType::f16, {2, 5, 4, 16}, {2, 9, 2, 16}, {2, 9, 2, 16}, Shape{5, 9}, after);
+        for (const NamedAttrs& attrs : {NamedAttrs{}, causal, after})
+            for (const std::int64_t keys : {45, 130}) {
+                const bool are_after = attrs == after;
+                const Shape q = are_after ? Shape{2, 70, 4, 33} : Shape{2, 4, 70, 33};
+                const Shape k = are_after ? Shape{2, keys, 2, 33} : Shape{2, 2, keys, 33};
+                Shape v = k;
+                v.back() = 24;
+                add(DType::f32, q, k, v, std::nullopt, attrs);
+                list.back().attrs.emplace_back("round_to_bf16", true);
+                list.back().tolerance = 0.05;
+            }
         for (DType t : {DType::f16, DType::bf16, DType::f64})
             add(t, {2, 4, 5, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}, Shape{5, 9}, {});
         return list;

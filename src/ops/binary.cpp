@@ -5,6 +5,9 @@
 #include "emit/emit.h"
 #include "ops/arithmetic.h"
 #include "ops/binary.h"
+#include "ops/composed.h"
+#include "ops/repetition.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -43,14 +46,34 @@ Merged merge(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>
     return merged;
 }
 
+/// Both operands with all elements of the output, as rows.
+std::array<ggml_tensor*, 2> whole_operands(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const TensorType& out) {
+    const auto to = out.sizes();
+    return {e.flatten(repeat_to(e, x[0], in[0].sizes(), to)),
+            e.flatten(repeat_to(e, x[1], in[1].sizes(), to))};
+}
+
+/// What ggml computes in several steps, for devices: Self::emit(e, a, b) in f32 of whole operands.
+template <class Self>
+struct ComposedBinaryOp : BinaryOp<Self> {
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs& none) {
+        const TensorType out = BinaryOp<Self>::infer(in, none).value()[0];
+        const std::array converted{to_f32(e, x[0], in[0].dtype), to_f32(e, x[1], in[1].dtype)};
+        const auto [a, b] = whole_operands(e, converted, in, out);
+        return {from_f32(e, Self::emit(e, a, b), out)};
+    }
+    static constexpr std::array kernels{OnePass<Self>::kKernel};
+};
+
 /// ggml computes f16 through f32 and rounds once, as the reference does.
 template <class Self, Binary kFunction>
 struct NativeBinaryOp : BinaryOp<Self> {
     static Status lowerable(const Operands& in, const NoAttrs&) {
         if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
             return unsupported("{}", name_of(in[0].dtype));
-        const std::size_t rank = merge(in[0].sizes(), in[1].sizes()).out.size();
-        if (rank > 4) return unsupported("rank {} after merging dimensions", rank);
         return success();
     }
 
@@ -58,6 +81,10 @@ struct NativeBinaryOp : BinaryOp<Self> {
                                            const NoAttrs& none) {
         const Merged m = merge(in[0].sizes(), in[1].sizes());
         const TensorType out = BinaryOp<Self>::infer(in, none).value()[0];
+        if (m.out.size() > 4) {
+            const auto whole = whole_operands(e, x, in, out);
+            return {e.shaped(e.binary(kFunction, whole[0], whole[1]), out)};
+        }
         return {e.shaped(emit(e, e.reshape(x[0], m.a), e.reshape(x[1], m.b), m), out)};
     }
 
@@ -124,23 +151,25 @@ struct Div : NativeBinaryOp<Div, Binary::div> {
     }
 };
 
-struct Max : BinaryOp<Max> {
+struct Max : ComposedBinaryOp<Max> {
     static constexpr std::string_view name = "max", summary = "the larger of a and b; NaN if either is";
     template <class T>
     static T apply(T a, T b) {
         return a > b || a != a ? a : b;
     }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* a, ggml_tensor* b) { return composed::max(e, a, b); }
 };
 
-struct Min : BinaryOp<Min> {
+struct Min : ComposedBinaryOp<Min> {
     static constexpr std::string_view name = "min", summary = "the smaller of a and b; NaN if either is";
     template <class T>
     static T apply(T a, T b) {
         return a < b || a != a ? a : b;
     }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* a, ggml_tensor* b) { return composed::min(e, a, b); }
 };
 
-struct Pow : BinaryOp<Pow> {
+struct Pow : ComposedBinaryOp<Pow> {
     static constexpr std::string_view name = "pow",
                                       summary =
                                           "a to the power b; integers wrap, and truncate for negative b";
@@ -152,6 +181,7 @@ struct Pow : BinaryOp<Pow> {
         else
             return std::pow(a, b);
     }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* a, ggml_tensor* b) { return composed::pow(e, a, b); }
 
     static void reference(const TensorArgs& args, const NoAttrs&) {
         visit_allowed<kNumeric>(args.in[0].dtype, [&]<class T>() {

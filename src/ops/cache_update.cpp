@@ -2,9 +2,13 @@
 #include <array>
 #include <cstring>
 
+#include "emit/emit.h"
+#include "ops/composed.h"
+#include "ops/elementwise.h"
 #include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -56,6 +60,30 @@ struct CacheUpdate {
         }
     }
 
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        // Of several threads that write one row no one knows which is the last.
+        if (in[1].elements() != 1) return unsupported("{} positions, which may be equal", in[1].elements());
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("{}", name_of(in[0].dtype));
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value());
+        if (in[0].shape[axis].size() > composed::kMostPositions)
+            return unsupported("extent {}", in[0].shape[axis].size());
+        return success();
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const auto shape = in[0].sizes();
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value());
+        const std::array extents{extent_product(shape, 0, axis), shape[axis],
+                                 extent_product(shape, axis + 1, shape.size())};
+        const std::array rows{extents[0], std::int64_t{1}, extents[2]};
+        ggml_tensor* update = e.reshape(to_f32(e, x[2], in[2].dtype), rows);
+        ggml_tensor* at = composed::indices_within(e, x[1], in[1].dtype, extents[1]);
+        return {e.shaped(e.set_rows(e.reshape(x[0], extents), update, at), in[0])};
+    }
+    /// ggml computes with the position first.
+    static constexpr std::array kernels{OnePass<CacheUpdate>::kKernel};
+
     static Cost cost(const Operands& in, std::span<const TensorType>, const Attrs&) {
         return {0, 2 * static_cast<double>(in[2].bytes())};
     }
@@ -70,6 +98,7 @@ struct CacheUpdate {
         };
         return {sample(DType::f32, {2, 3, 5, 4}, DType::i64, 2, {2, 3, 2, 4}, 2),
                 sample(DType::f32, {7}, DType::i32, 3, {3}, 0),
+                sample(DType::f32, {2, 5, 3}, DType::i32, 1, {2, 1, 3}, 1),
                 sample(DType::f16, {4, 6}, DType::u32, 1, {4, 1}, -1),
                 sample(DType::i64, {2, 2, 2, 1, 2}, DType::i64, 3, {3, 2, 2, 1, 2}, 0)};
     }

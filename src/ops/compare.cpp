@@ -2,9 +2,11 @@
 #include <array>
 #include <cmath>
 
+#include "ops/composed.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 
 namespace headrace::ops {
 namespace {
@@ -33,6 +35,16 @@ struct CompareOp {
             zip_elements<T, std::uint8_t>(args, [](auto a, auto b) { return Self::test(a, b); });
         });
     }
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs& none) {
+        const auto sizes = infer(in, none).value()[0].sizes();
+        const auto whole = [&](int i) {
+            return e.flatten(repeat_to(e, to_f32(e, x[i], in[i].dtype), in[i].sizes(), sizes));
+        };
+        return {e.bytes_of_truth(composed::compared(e, Self::kRelation, whole(0), whole(1)))};
+    }
+    static constexpr std::array kernels{OnePass<Self>::kKernel};
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 1);
     }
@@ -101,18 +113,24 @@ struct PredicateOp {
     }
 };
 
+#define HR_COMPARE(Type, text, description, relation, expression)                     \
+    struct Type : CompareOp<Type> {                                                   \
+        static constexpr std::string_view name = text, summary = description;         \
+        static constexpr composed::Relation kRelation = composed::Relation::relation; \
+        static bool test(auto a, auto b) { return expression; }                       \
+    };
 #define HR_TEST(Type, text, description, base, parameters, expression)        \
     struct Type : base {                                                      \
         static constexpr std::string_view name = text, summary = description; \
         static bool test parameters { return expression; }                    \
     };
 
-HR_TEST(Equal, "equal", "a == b", CompareOp<Equal>, (auto a, auto b), a == b)
-HR_TEST(NotEqual, "not_equal", "a != b", CompareOp<NotEqual>, (auto a, auto b), a != b)
-HR_TEST(Greater, "greater", "a > b", CompareOp<Greater>, (auto a, auto b), a > b)
-HR_TEST(GreaterOrEqual, "greater_or_equal", "a >= b", CompareOp<GreaterOrEqual>, (auto a, auto b), a >= b)
-HR_TEST(Lesser, "lesser", "a < b", CompareOp<Lesser>, (auto a, auto b), a < b)
-HR_TEST(LesserOrEqual, "lesser_or_equal", "a <= b", CompareOp<LesserOrEqual>, (auto a, auto b), a <= b)
+HR_COMPARE(Equal, "equal", "a == b", equal, a == b)
+HR_COMPARE(NotEqual, "not_equal", "a != b", not_equal, a != b)
+HR_COMPARE(Greater, "greater", "a > b", greater, a > b)
+HR_COMPARE(GreaterOrEqual, "greater_or_equal", "a >= b", greater_or_equal, a >= b)
+HR_COMPARE(Lesser, "lesser", "a < b", lesser, a < b)
+HR_COMPARE(LesserOrEqual, "lesser_or_equal", "a <= b", lesser_or_equal, a <= b)
 
 HR_TEST(LogicalAnd, "logical_and", "a and b; every non-zero value is true", LogicalOp<LogicalAnd>,
         (bool a, bool b), (a && b))
@@ -136,6 +154,7 @@ struct IsInfinite : PredicateOp<IsInfinite, kFloats> {
 };
 
 #undef HR_TEST
+#undef HR_COMPARE
 
 }  // namespace
 

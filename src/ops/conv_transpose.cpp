@@ -7,10 +7,13 @@
 #include "kernels/conv/conv_transpose2d_f32.h"
 #include "kernels/conv/nhwc_conv_transpose2d_f32.h"
 #include "ops/arithmetic.h"
+#include "ops/composed.h"
+#include "ops/convolution.h"
 #include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -268,6 +271,115 @@ struct ConvTranspose2d {
         KernelDef{.name = "conv_transpose2d_f32", .applies = &products_apply, .run = &run_products},
         KernelDef{"nhwc_conv_transpose2d_f32", &nhwc_applies, 1, &packed_filter_bytes, &pack_filter,
                   &run_nhwc}};
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        HR_TRY(works_through_f32(in[0].dtype));
+        const Lowered g(in, a);
+        constexpr std::int64_t kMostStride = 16;
+        for (const std::int64_t stride : a.strides)
+            if (stride > kMostStride) return unsupported("stride {}", stride);
+        if (!g.is_depthwise() && a.groups > kMostGroups) return unsupported("{} groups", a.groups);
+        for (const Frame& frame : {g.rows, g.columns})
+            if (frame.kept() < 1 || frame.before + frame.extent + frame.after > INT32_MAX)
+                return unsupported("an image of {} with {} before and {} after it", frame.extent,
+                                   frame.before, frame.after);
+        // As for conv2d: ggml's CPU convolution has a fixed work area.
+        constexpr std::int64_t kWorkArea = 16 * 1024 * 1024 / sizeof(float);
+        const auto [inputs, outputs, height, width] = g.filter.size;
+        if (inputs / a.groups * height * width + outputs * a.groups > kWorkArea)
+            return unsupported("a filter of {}", str(in[1].shape));
+        return success();
+    }
+
+    /// A convolution with the filter turned around, over an image with zeros between its pixels.
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const bool nhwc = a.input_layout == ImageLayout::nhwc;
+        const Lowered g(in, a);
+        ggml_tensor* image = to_f32(e, x[0], in[0].dtype);
+        if (nhwc) image = e.contiguous(e.permute(image, image_axes(ImageLayout::nhwc)));
+        image = g.framed(e, g.spread(e, image, a));
+        const auto convolve = [&](ggml_tensor* planes, ggml_tensor* filter) {
+            const std::array<std::int64_t, 2> ones{1, 1}, none{0, 0};
+            return e.conv_2d(planes, filter, ones, none, a.dilations, g.is_depthwise());
+        };
+        ggml_tensor* filter = g.turned(e, to_f32(e, x[1], in[1].dtype), a);
+        ggml_tensor* y = a.groups == 1 || g.is_depthwise() ? convolve(image, filter)
+                                                           : by_groups(e, image, filter, a.groups, convolve);
+        if (in.has(2)) {
+            const std::array<std::int64_t, 3> per_channel{in[2].shape[0].size(), 1, 1};
+            y = e.binary(Binary::add, y, e.reshape(to_f32(e, x[2], in[2].dtype), per_channel));
+        }
+        if (nhwc) y = e.contiguous(e.permute(y, std::array{0, 2, 3, 1}));
+        return {from_f32(e, y, infer(in, a).value()[0])};
+    }
+
+    /// What a row or column of the image with zeros between its pixels, `extent` long, gets or loses before
+    /// and after it.
+    struct Frame {
+        std::int64_t extent, before, after;
+        std::int64_t start() const { return std::max<std::int64_t>(-before, 0); }
+        std::int64_t kept() const { return extent - start() - std::max<std::int64_t>(-after, 0); }
+    };
+    struct Lowered {
+        Axes in, filter, out;
+        Frame rows, columns;
+        std::int64_t groups;
+
+        Lowered(const Operands& operands, const Attrs& a)
+            : in(operands[0].sizes(), image_axes(a.input_layout)),
+              filter(operands[1].sizes(), positions(a.filter_layout)),
+              out(infer(operands, a).value()[0].sizes(), image_axes(a.input_layout)),
+              rows(frame(0, a)),
+              columns(frame(1, a)),
+              groups(a.groups) {}
+        bool is_depthwise() const { return groups > 1 && filter.size[0] == groups && filter.size[1] == 1; }
+
+        Frame frame(int i, const Attrs& a) const {
+            const std::int64_t reach = (filter.size[2 + i] - 1) * a.dilations[i],
+                               extent = in.size[2 + i] * a.strides[i], before = reach - a.padding[2 * i];
+            return {extent, before, out.size[2 + i] + reach - before - extent};
+        }
+        ggml_tensor* spread(Emit& e, ggml_tensor* image, const Attrs& a) const {
+            const auto [batch, channels, height, width] = in.size;
+            const std::array<std::int64_t, 3> pixels{batch * channels * height * width, 1, 1},
+                lines{batch * channels * height, 1, columns.extent};
+            const std::array whole{batch, channels, rows.extent, columns.extent};
+            image = with_zeros(e, e.reshape(image, pixels), a.strides[1]);
+            image = with_zeros(e, e.reshape(image, lines), a.strides[0]);
+            return e.reshape(image, whole);
+        }
+        /// x[n, 1, width] -> [n, count, width].
+        static ggml_tensor* with_zeros(Emit& e, ggml_tensor* x, std::int64_t count) {
+            if (count == 1) return x;
+            ggml_tensor *zeros = e.fill(x, 0), *y = x;
+            for (std::int64_t i = 1; i < count; ++i) y = e.concat(y, zeros, 1, 3);
+            return y;
+        }
+        ggml_tensor* framed(Emit& e, ggml_tensor* image) const {
+            const std::array start{std::int64_t{0}, std::int64_t{0}, rows.start(), columns.start()},
+                size{in.size[0], in.size[1], rows.kept(), columns.kept()};
+            const auto margin = [](std::int64_t n) { return std::max<std::int64_t>(n, 0); };
+            const std::array<std::int64_t, 4> before{0, 0, margin(rows.before), margin(columns.before)},
+                after{0, 0, margin(rows.after), margin(columns.after)};
+            const bool is_cut = rows.start() > 0 || columns.start() > 0;
+            image = e.slice(image, start, size);
+            image = is_cut ? e.copy(image) : e.contiguous(image);
+            return composed::pad(e, image, before, after, 0);
+        }
+        /// As conv2d has filters: [groups · outputs, inputs of a group, h, w].
+        ggml_tensor* turned(Emit& e, ggml_tensor* weights, const Attrs& a) const {
+            const auto p = positions(a.filter_layout);
+            const auto [inputs, outputs, height, width] = filter.size;
+            const std::array<std::int64_t, 2> rows{height * width, inputs * outputs};
+            const std::array<std::int64_t, 4> apart{height * width, a.groups, inputs / a.groups, outputs},
+                whole{a.groups * outputs, inputs / a.groups, height, width};
+            weights = e.contiguous(e.permute(weights, std::array{p[2], p[3], p[0], p[1]}));
+            weights = composed::reversed_rows(e, e.reshape(weights, rows));
+            weights = e.contiguous(e.permute(e.reshape(weights, apart), std::array{1, 3, 2, 0}));
+            return e.reshape(weights, whole);
+        }
+    };
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = elementwise_cost(in, out, 0);

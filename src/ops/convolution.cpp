@@ -1,5 +1,6 @@
 #include "ops/convolution.h"
 
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "ops/infer.h"
 #include "ops/through_f32.h"
 
@@ -70,15 +71,31 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a) {
     // ggml's CPU convolution gathers at least one patch and its results in a fixed work area.
     constexpr std::int64_t kWorkArea = 16 * 1024 * 1024 / sizeof(float);
-    if (a.layout_of_output() != a.input_layout) return unsupported("an output in another layout");
     const Axes filter = filter_of(in, a);
     const auto [outputs, inputs, height, width] = filter.size;
     if (!is_depthwise(filter, a)) {
-        if (a.groups != 1) return unsupported("{} groups of {} channels", a.groups, inputs);
+        if (a.groups > kMostGroups) return unsupported("{} groups of {} channels", a.groups, inputs);
         if (inputs * height * width + outputs > kWorkArea)
             return unsupported("a filter of {}", str(in[1].shape));
     }
     return works_through_f32(in[0].dtype);
+}
+
+ggml_tensor* by_groups(Emit& e, ggml_tensor* image, ggml_tensor* filter, std::int64_t groups,
+                       const std::function<ggml_tensor*(ggml_tensor*, ggml_tensor*)>& convolve) {
+    const auto part = [&](ggml_tensor* x, std::size_t axis, std::int64_t group) {
+        std::array<std::int64_t, 4> start{}, size{};
+        for (int i = 0; i < 4; ++i) size[i] = Emit::extent(x, 3 - i);
+        size[axis] /= groups;
+        start[axis] = group * size[axis];
+        return e.copy(e.slice(x, start, size));  // devices bind images and filters from their first byte on
+    };
+    ggml_tensor* y = nullptr;
+    for (std::int64_t group = 0; group < groups; ++group) {
+        ggml_tensor* some = convolve(part(image, 1, group), part(filter, 0, group));
+        y = y ? e.concat(y, some, 1, 4) : some;
+    }
+    return y;
 }
 
 ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
@@ -96,13 +113,18 @@ ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operan
                            std::array<std::int64_t, 4>{0, 0, a.padding[1], a.padding[3]});
         padding = {0, 0};
     }
-    ggml_tensor* y =
-        e.conv_2d(image, filter, a.strides, padding, a.dilations, is_depthwise(filter_of(in, a), a));
+    const bool depthwise = is_depthwise(filter_of(in, a), a);
+    const auto convolve = [&](ggml_tensor* planes, ggml_tensor* weights) {
+        return e.conv_2d(planes, weights, a.strides, padding, a.dilations, depthwise);
+    };
+    ggml_tensor* y = depthwise || a.groups == 1 ? convolve(image, filter)
+                                                : by_groups(e, image, filter, a.groups, convolve);
     if (in.has(2)) {
         const std::array<std::int64_t, 3> per_channel{in[2].shape[0].size(), 1, 1};
         y = e.binary(Binary::add, y, e.reshape(to_f32(e, x[2], in[2].dtype), per_channel));
     }
-    return nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
+    const bool is_nhwc = a.layout_of_output() == ImageLayout::nhwc;
+    return is_nhwc ? e.contiguous(e.permute(y, std::array{0, 2, 3, 1})) : y;
 }
 
 bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a) {
@@ -234,12 +256,54 @@ std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a)
            sizeof(float);
 }
 
-void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+namespace {
+
+template <class T, auto Pack>
+void pack_transformed(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
     const Axes axes(filter.shape, filter_axes(a.filter_layout));
     std::vector<float> ordered(static_cast<std::size_t>(filter.elements()));
     copy_filter(filter, a, {2, 3, 1, 0}, reinterpret_cast<std::byte*>(ordered.data()));
-    kernels::pack_winograd_filters(ordered.data(), static_cast<std::size_t>(axes.size[1]),
-                                   static_cast<std::size_t>(axes.size[0]), reinterpret_cast<float*>(packed));
+    Pack(ordered.data(), static_cast<std::size_t>(axes.size[1]), static_cast<std::size_t>(axes.size[0]),
+         reinterpret_cast<T*>(packed));
+}
+
+}  // namespace
+
+void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    pack_transformed<float, &kernels::pack_winograd_filters>(filter, a, packed);
+}
+
+bool nhwc_bf16_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return a.round_to_bf16 && nhwc_conv2d_kernel_applies(in, filter_is_constant, a) &&
+           kernels::has_bf16_gemm();
+}
+
+bool nhwc_bf16_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
+    return nhwc_bf16_kernel_applies(in, filter_is_constant, a) &&
+           nhwc_winograd_kernel_applies(in, filter_is_constant, a);
+}
+
+std::size_t nhwc_bf16_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const FilterSizes sizes(in[1].sizes(), a);
+    return kernels::packed_bf16_filter_bytes(sizes.out_channels, sizes.groups, sizes.depth);
+}
+
+std::size_t nhwc_bf16_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
+    const Axes filter = filter_of(in, a);
+    return kernels::packed_bf16_winograd_filter_bytes(static_cast<std::size_t>(filter.size[1]),
+                                                      static_cast<std::size_t>(filter.size[0]));
+}
+
+void pack_nhwc_bf16_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    const FilterSizes sizes(filter.shape, a);
+    std::vector<float> ordered(sizes.out_channels * sizes.depth);
+    copy_filter(filter, a, {0, 2, 3, 1}, reinterpret_cast<std::byte*>(ordered.data()));
+    kernels::pack_bf16_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
+                               reinterpret_cast<std::uint16_t*>(packed));
+}
+
+void pack_nhwc_bf16_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {
+    pack_transformed<std::uint16_t, &kernels::pack_bf16_winograd_filters>(filter, a, packed);
 }
 
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "emit/emit.h"
 #include "ir/op_def.h"
+#include "kernels/conv/nhwc_bf16_conv2d.h"
 #include "kernels/conv/nhwc_conv2d_f32.h"
 #include "kernels/conv/nhwc_winograd_conv2d_f32.h"
 #include "kernels/conv/packed_conv2d_f32.h"
@@ -40,7 +42,8 @@ struct Conv2dAttrs {
     std::int64_t groups = 1;
     ImageLayout input_layout = ImageLayout::nchw;
     FilterLayout filter_layout = FilterLayout::oihw;
-    std::optional<ImageLayout> output_layout;  ///< fused_conv2d's
+    std::optional<ImageLayout> output_layout;  ///< fused_conv2d's, as the next one
+    bool round_to_bf16 = false;
     ImageLayout layout_of_output() const { return output_layout.value_or(input_layout); }
     static void fields(auto&& f) {
         using A = Conv2dAttrs;
@@ -75,6 +78,12 @@ Cost conv2d_cost(const Operands& in, std::span<const TensorType> out, const Conv
 Status conv2d_lowerable(const Operands& in, const Conv2dAttrs& a);
 ggml_tensor* lower_conv2d(Emit& e, std::span<ggml_tensor* const> x, const Operands& in, const Conv2dAttrs& a);
 
+/// A convolution of several groups as several of one, whose outputs are put together: each of channels of the
+/// image and of the filter's first dimension. More groups than these have no lowering.
+inline constexpr std::int64_t kMostGroups = 32;
+ggml_tensor* by_groups(Emit& e, ggml_tensor* image, ggml_tensor* filter, std::int64_t groups,
+                       const std::function<ggml_tensor*(ggml_tensor*, ggml_tensor*)>& convolve);
+
 /// The kernels read images as nchw and filters as oihw: as they lie, or constant ones brought into that
 /// order.
 bool conv2d_kernel_applies(const Operands& in, const Conv2dAttrs& a);
@@ -93,6 +102,13 @@ std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a)
 void pack_nhwc_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 void pack_nhwc_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 void order_nhwc_depthwise_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* ordered);
+/// Where it may round, and this processor multiplies bf16: the same in 16 bits.
+bool nhwc_bf16_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+bool nhwc_bf16_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a);
+std::size_t nhwc_bf16_filter_bytes(const Operands& in, const Conv2dAttrs& a);
+std::size_t nhwc_bf16_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a);
+void pack_nhwc_bf16_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
+void pack_nhwc_bf16_winograd_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed);
 /// The kernels' arguments, without epilogue.
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a);
 
@@ -150,6 +166,22 @@ struct Conv2dKernels {
         kernels::nhwc_winograd_conv2d_f32(to_args(args, cast(attrs)), args.in[1].as<float>(), args.share.ith,
                                           args.share.nth);
     }
+    template <auto Applies>
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return Applies(in, is_constant[1], cast(attrs));
+    }
+    template <auto Bytes>
+    static std::size_t bf16_bytes(const Operands& in, const void* attrs) {
+        return Bytes(in, cast(attrs));
+    }
+    template <auto Pack>
+    static void pack_bf16(const ConstView& filter, const void* attrs, std::byte* packed) {
+        Pack(filter, cast(attrs), packed);
+    }
+    template <auto Kernel>
+    static void run_bf16(const TensorArgs& args, const void* attrs) {
+        Kernel(to_args(args, cast(attrs)), args.in[1].as<std::uint16_t>(), args.share.ith, args.share.nth);
+    }
     static bool nhwc_depthwise_applies(const Operands& in, std::span<const bool> is_constant,
                                        const void* attrs) {
         return nhwc_depthwise_kernel_applies(in, is_constant[1], cast(attrs));
@@ -169,6 +201,19 @@ struct Conv2dKernels {
         KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc},
         KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
         KernelDef{"conv2d_f32_ordered", &ordered_applies, 1, &ordered_bytes, &order, &run}};
+    static constexpr std::array rounding{
+        KernelDef{"nhwc_bf16_winograd_conv2d", &bf16_applies<&nhwc_bf16_winograd_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_winograd_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_winograd_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_winograd_conv2d>},
+        KernelDef{"nhwc_bf16_conv2d", &bf16_applies<&nhwc_bf16_kernel_applies>, 1,
+                  &bf16_bytes<&nhwc_bf16_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_filter>,
+                  &run_bf16<&kernels::nhwc_bf16_conv2d>}};
+    /// Of an op whose attributes have round_to_bf16: those that round come first.
+    static constexpr auto with_rounding = [] {
+        std::array<KernelDef, rounding.size() + list.size()> all{};
+        std::ranges::copy(list, std::ranges::copy(rounding, all.begin()).out);
+        return all;
+    }();
 };
 
 /// Everything a loop needs to know, in canonical orders: images n c h w, filters o i h w.

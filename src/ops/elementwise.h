@@ -66,7 +66,7 @@ struct OnePass {
         return works_through_f32(in[0].dtype).ok();
     }
     static void run(const TensorArgs& args, const void* attrs) {
-        Op::reference(args, detail::attrs_ref<typename Op::Attrs>(attrs));
+        Op::reference(args, detail::attrs_ref<attrs_t<Op>>(attrs));
     }
     static constexpr KernelDef kKernel{.name = "one_pass", .applies = &applies, .run = &run};
 };

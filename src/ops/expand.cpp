@@ -7,42 +7,11 @@
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/strided.h"
 
 namespace headrace::ops {
 namespace {
-
-/// Every dimension of a tensor with how often it is repeated; dimensions that repeat together are merged.
-struct Repetition {
-    std::vector<std::int64_t> sizes, times;
-
-    void add(std::int64_t size, std::int64_t count) {
-        // What is kept inside a dimension repeats with it; an extent of 1 repeats whatever is inside.
-        if (!sizes.empty() && (count == 1 || sizes.back() == 1)) {
-            sizes.back() *= size;
-            times.back() *= count;
-        } else {
-            sizes.push_back(size);
-            times.push_back(count);
-        }
-    }
-    std::vector<std::int64_t> extents() const {
-        std::vector<std::int64_t> result;
-        for (std::size_t i = 0; i < sizes.size(); ++i) result.push_back(sizes[i] * times[i]);
-        return result;
-    }
-};
-
-/// From shapes that align at the end, where each output extent is a multiple of the input's.
-Repetition repetition(Sizes from, Sizes to) {
-    Repetition r;
-    const std::size_t shift = to.size() - from.size();
-    for (std::size_t i = 0; i < to.size(); ++i) {
-        const std::int64_t size = i < shift ? 1 : from[i - shift];
-        r.add(size, size == 0 ? 1 : to[i] / size);
-    }
-    return r;
-}
 
 void repeat(const TensorArgs& args) {
     move_elements(args, [](const TensorArgs& view) {
@@ -58,20 +27,11 @@ void repeat(const TensorArgs& args) {
     });
 }
 
-/// What ggml repeats on every device, in up to four dimensions.
 Status repeat_lowerable(const TensorType& from, const TensorType& to) {
     constexpr DTypeSet kRepeated{DType::f32, DType::f16};
     if (from.elements() == to.elements()) return success();
     if (!kRepeated.has(from.dtype)) return unsupported("{}", name_of(from.dtype));
-    const Repetition r = repetition(from.sizes(), to.sizes());
-    if (r.sizes.size() > 4) return unsupported("rank {} after merging dimensions", r.sizes.size());
     return success();
-}
-
-ggml_tensor* lower_repeat(Emit& e, ggml_tensor* x, const TensorType& from, const TensorType& to) {
-    if (from.elements() == to.elements()) return e.shaped(x, to);
-    const Repetition r = repetition(from.sizes(), to.sizes());
-    return e.shaped(e.repeat(e.reshape(x, r.sizes), r.extents()), to);
 }
 
 /// What expand and tile share; Self gives name, summary, Attrs, infer and samples.
@@ -90,7 +50,9 @@ struct RepeatOp {
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const A& a) {
-        return {lower_repeat(e, x[0], in[0], Self::infer(in, a).value()[0])};
+        const TensorType to = Self::infer(in, a).value()[0];
+        if (in[0].elements() == to.elements()) return {e.shaped(x[0], to)};
+        return {e.shaped(repeat_to(e, x[0], in[0].sizes(), to.sizes()), to)};
     }
     static Cost cost(const Operands& in, std::span<const TensorType> out, const A&) {
         return elementwise_cost(in, out, 0);

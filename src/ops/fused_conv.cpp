@@ -21,6 +21,8 @@ struct FusedConv2dAttrs : Conv2dAttrs {
         using A = FusedConv2dAttrs;
         Conv2dAttrs::fields(f);
         f("output_layout", &A::output_layout, "order of output's and residual's dimensions; absent: input's");
+        f("round_to_bf16", &A::round_to_bf16,
+          "input and filter, where they are f32, may be rounded to bf16 as they are multiplied");
         f("activation", &A::activation, "applied to the sums; gelu is the erf form");
         f("min_value", &A::min_value, "smallest value that the activation gives; absent: no limit");
         f("max_value", &A::max_value, "largest value that the activation gives; absent: no limit");
@@ -100,7 +102,7 @@ struct FusedConv2d {
         return keep_nan(e, e.clamp(x, static_cast<float>(a.low()), static_cast<float>(a.high())), x);
     }
 
-    static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::list;
+    static constexpr auto kernels = Conv2dKernels<Attrs, kernel_args>::with_rounding;
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& a) {
         Cost cost = conv2d_cost(in, out, a);
@@ -149,6 +151,12 @@ std::vector<Sample> FusedConv2d::samples() {
     add(DType::f32, {2, 6, 5, 8}, {24, 8, 3, 3}, 24, {2, 6, 5, 24}, nhwc);
     add(DType::f32, {1, 10, 11, 32}, {36, 32, 3, 3}, 36, {1, 10, 11, 36}, nhwc);
     add(DType::f32, {1, 10, 11, 20}, {20, 1, 3, 3}, 20, {1, 10, 11, 20}, depthwise_nhwc);
+    NamedAttrs rounded = nhwc;
+    rounded.emplace_back("round_to_bf16", true);
+    add(DType::f32, {2, 6, 5, 8}, {24, 8, 3, 3}, 24, {2, 6, 5, 24}, rounded);
+    list.back().tolerance = 0.12;
+    add(DType::f32, {1, 10, 11, 32}, {36, 32, 3, 3}, 36, {1, 10, 11, 36}, rounded);
+    list.back().tolerance = 0.4;
     for (const bool has_residual : {false, true})  // whole vectors of channels
         for (const char* activation : {"relu", "silu"})
             add(DType::f32, {2, 3, 6, 7}, {32, 3, 3, 2}, 32, has_residual ? Shape{2, 4, 6, 32} : Shape{},

@@ -34,12 +34,15 @@ struct FusedMatMul {
         bool transpose_b = false;
         Activation activation = Activation::none;
         bool round_a = false;
+        bool round_to_bf16 = false;
         static void fields(auto&& f) {
             f("transpose_b", &Attrs::transpose_b, "b is [n, k]");
             f("activation", &Attrs::activation, "applied before the residual is added; gelu is the erf form");
             f("round_a", &Attrs::round_a,
               "a may be rounded: where b is in blocks, each 32 elements of a row to 8 bits and a scale; "
               "where b is bf16, to bf16");
+            f("round_to_bf16", &Attrs::round_to_bf16,
+              "a and b, where they are f32, may be rounded to bf16 as they are multiplied");
         }
     };
 
@@ -135,8 +138,11 @@ struct FusedMatMul {
         return is_constant[1] && is_widened(in);
     }
     static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
-        return half_applies(in, is_constant, attrs) && in[1].dtype == DType::bf16 && cast(attrs).round_a &&
-               kernels::has_bf16_gemm();
+        const Attrs& a = cast(attrs);
+        const bool may_round = in[1].dtype == DType::bf16
+                                   ? half_applies(in, is_constant, attrs) && (a.round_a || a.round_to_bf16)
+                                   : packed_applies(in, is_constant, attrs) && a.round_to_bf16;
+        return may_round && kernels::has_bf16_gemm();
     }
     static bool int8_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return is_constant[1] && cast(attrs).round_a && in[1].elements() > 0 &&
@@ -176,15 +182,18 @@ struct FusedMatMul {
         return kernels::packed_bf16_bytes(static_cast<std::size_t>(b[transposed]),
                                           static_cast<std::size_t>(b[!transposed]));
     }
-    /// By kernels::pack_halves or kernels::pack_bf16.
-    template <auto Pack>
-    static void pack_half(const ConstView& b, const void* attrs, std::byte* packed) {
+    static void pack_bf16(const ConstView& b, const void* attrs, std::byte* packed) {
+        if (b.dtype == DType::bf16) return pack_16_bits<std::uint16_t, &kernels::pack_bf16>(b, attrs, packed);
+        pack_16_bits<float, &kernels::pack_as_bf16>(b, attrs, packed);
+    }
+    /// Packs elements of T.
+    template <class T, auto Pack>
+    static void pack_16_bits(const ConstView& b, const void* attrs, std::byte* packed) {
         const std::int64_t columns = b.shape[1];
         std::array<std::int64_t, 2> size{b.shape[0], columns}, stride{columns, 1};
         if (cast(attrs).transpose_b) std::swap(size[0], size[1]), std::swap(stride[0], stride[1]);
-        Pack(reinterpret_cast<const std::uint16_t*>(b.data), stride[0], stride[1],
-             static_cast<std::size_t>(size[0]), static_cast<std::size_t>(size[1]),
-             reinterpret_cast<std::uint16_t*>(packed));
+        Pack(reinterpret_cast<const T*>(b.data), stride[0], stride[1], static_cast<std::size_t>(size[0]),
+             static_cast<std::size_t>(size[1]), reinterpret_cast<std::uint16_t*>(packed));
     }
     static void run_half(const TensorArgs& args, const void* attrs) {
         kernels::f16_gemm_f32(unpacked_args(args, attrs), args.in[1].as<std::uint16_t>(),
@@ -211,13 +220,12 @@ struct FusedMatMul {
         return g;
     }
     static constexpr std::array kernels{
+        KernelDef{"bf16_gemm_f32", &bf16_applies, 1, &packed_bf16_bytes, &pack_bf16, &run_bf16},
         KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
         KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks,
                   &run_blocks<&kernels::block_gemm_int8>},
-        KernelDef{"bf16_gemm_f32", &bf16_applies, 1, &packed_bf16_bytes, &pack_half<&kernels::pack_bf16>,
-                  &run_bf16},
-        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half<&kernels::pack_halves>,
-                  &run_half},
+        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes,
+                  &pack_16_bits<std::uint16_t, &kernels::pack_halves>, &run_half},
         KernelDef{.name = "block_gemm_f32",
                   .applies = &blocks_apply,
                   .run = &run_blocks<&kernels::block_gemm_f32>}};
@@ -263,6 +271,11 @@ struct FusedMatMul {
                 {{"transpose_b", true}, {"activation", std::string("silu")}, {"round_a", true}}, true);
             list.back().operands[1].type.dtype = DType::bf16;
             list.back().tolerance = 0.06;
+            for (const bool transposed : {false, true}) {
+                add(DType::f32, {rows, 71}, {transposed ? 45 : 71, transposed ? 71 : 45}, true, true,
+                    {{"transpose_b", transposed}, {"round_to_bf16", true}}, true);
+                list.back().tolerance = 0.12;
+            }
         }
         // ggml rounds the other operand to 8 bits as well.
         for (int i = 1; i < kBlockFormatCount; ++i) {

@@ -1,13 +1,17 @@
 /// Reading a tensor at indices. ggml's get_rows aborts on an index that is out of range, and indices are
-/// known only at run time, so these have no lowering; their kernels copy the longest runs there are.
+/// known only at run time: where devices compute with their type, they are brought into it there. Kernels
+/// copy the longest runs there are.
 #include <array>
 #include <cstring>
 
+#include "emit/emit.h"
+#include "ops/composed.h"
 #include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
 #include "ops/strided.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -90,6 +94,36 @@ struct Gather {
                 for (const std::int64_t* at = places.data() + i % count; i < end; ++i) copy(*at++);
         }
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        const bool is_plain = in[0].format == BlockFormat::plain;
+        if (is_plain) HR_TRY(works_through_f32(in[0].dtype));
+        if (!is_plain && (!is_of_ggml(in[0].format) || in[0].rank() != 2))
+            return unsupported("rows of {}", name_of(in[0].format));
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value());
+        const std::int64_t extent = in[0].shape[axis].size();
+        if (extent > composed::kMostPositions) return unsupported("extent {}", extent);
+        return success();
+    }
+
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const auto shape = in[0].sizes();
+        const auto axis = static_cast<std::size_t>(normalize_axis(a.axis, in[0].rank()).value());
+        const std::array extents{extent_product(shape, 0, axis), shape[axis],
+                                 extent_product(shape, axis + 1, shape.size())};
+        ggml_tensor* at = composed::indices_within(e, x[1], in[1].dtype, extents[1]);
+        ggml_tensor* table = in[0].format == BlockFormat::plain ? e.reshape(x[0], extents) : x[0];
+        return {from_f32(e, composed::picked_rows(e, table, at), infer(in, a).value()[0])};
+    }
+
+    static bool kernel_applies(const Operands&, std::span<const bool>, const void*) { return true; }
+    static void run(const TensorArgs& args, const void* attrs) {
+        reference(args, detail::attrs_ref<Attrs>(attrs));
+    }
+    /// ggml's computes with the indices first.
+    static constexpr std::array kernels{
+        KernelDef{.name = "copy_rows", .applies = &kernel_applies, .run = &run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return gather_cost(in, out);

@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/recurrence_kernel.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace::ops {
 namespace {
@@ -53,6 +54,17 @@ struct GruRecurrence {
                                           d * rows};
             });
         });
+    }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const SequenceOperands which{
+            .recurrent_weight = 1, .recurrent_bias = kBias, .hidden = kHidden, .gates = 3};
+        const auto directions = lowered_directions(e, x, in, which, a.direction, a.hidden_size);
+        return as_types(e, lower_gru(e, a, directions), infer(in, a).value());
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {

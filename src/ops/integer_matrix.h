@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/int8/byte_quads.h"
 #include "kernels/int8/int8_conv2d.h"
 #include "kernels/int8/int8_matmul.h"
 #include "ops/infer.h"
@@ -49,15 +50,34 @@ struct IntegerMatrix {
     static void pack(const ConstView& b, bool transposed, std::byte* packed) {
         visit_weights(b, [&]<class T>() { IntegerMatrix(b.shape, transposed).pack_as<T>(b, packed); });
     }
+    /// The same for products of bytes by quads.
+    static bool quads_apply(const Operands& in, std::span<const bool> is_constant, bool transposed) {
+        return in[1].dtype == DType::i8 && applies(in, is_constant, transposed) && kernels::has_byte_quads();
+    }
+    static std::size_t packed_quads_bytes(const Operands& in, bool transposed) {
+        const auto sizes = in[1].sizes();
+        const IntegerMatrix b(sizes, transposed);
+        return kernels::packed_quads_bytes(b.n, 1, b.k);
+    }
+    static void pack_quads(const ConstView& b, bool transposed, std::byte* packed) {
+        const IntegerMatrix matrix(b.shape, transposed);
+        if (transposed) return kernels::pack_quads(b.as<std::int8_t>(), matrix.n, 1, matrix.k, packed);
+        kernels::pack_quads(matrix.columns<std::int8_t>(b).data(), matrix.n, 1, matrix.k, packed);
+    }
     static std::size_t size_of(DType type) { return type == DType::i8 ? 1 : 2; }
 
     template <class T>
     void pack_as(const ConstView& b, std::byte* packed) const {
         if (transposed) return kernels::pack_pairs<T>(b.as<T>(), n, 1, k, packed);
-        std::vector<T> columns(n * k);
+        kernels::pack_pairs<T>(columns<T>(b).data(), n, 1, k, packed);
+    }
+    /// Of [k, n].
+    template <class T>
+    std::vector<T> columns(const ConstView& b) const {
+        std::vector<T> list(n * k);
         for (std::size_t i = 0; i < k; ++i)
-            for (std::size_t j = 0; j < n; ++j) columns[j * k + i] = b.as<T>()[i * n + j];
-        kernels::pack_pairs<T>(columns.data(), n, 1, k, packed);
+            for (std::size_t j = 0; j < n; ++j) list[j * k + i] = b.as<T>()[i * n + j];
+        return list;
     }
 };
 

@@ -1,9 +1,11 @@
 /// Normalisation of each position's values over some axes.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 
 #include "kernels/tensor/normalize_f32.h"
+#include "ops/composed.h"
 #include "ops/infer.h"
 #include "ops/normalize.h"
 #include "ops/op.h"
@@ -93,25 +95,48 @@ struct LayerNormalization {
         return !axes.empty();
     }
     static std::array<std::int64_t, 2> rows_of(Sizes shape, const Attrs& a) {
-        const std::size_t kept = shape.size() - axes_of(a, static_cast<int>(shape.size())).size();
+        const auto axes = axes_of(a, static_cast<int>(shape.size()));
         std::array<std::int64_t, 2> rows{1, 1};
-        for (std::size_t i = 0; i < shape.size(); ++i) rows[i >= kept] *= shape[i];
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            rows[std::find(axes.begin(), axes.end(), static_cast<int>(i)) != axes.end()] *= shape[i];
         return rows;
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        if (!is_by_rows(a, in[0].rank())) return unsupported("axes that are not the last ones in order");
         return normalizes_through_f32(in[0].dtype, a.epsilon);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
         const DType t = in[0].dtype;
         const auto row = [&](ggml_tensor* v) { return to_f32(e, e.flatten(v), t); };
-        ggml_tensor* y = e.reshape(x[0], rows_of(in[0].sizes(), a));
-        y = e.norm(to_f32(e, y, t), static_cast<float>(a.epsilon));
+        const int rank = in[0].rank();
+        const bool is_moved = !axes_of(a, rank).empty() && !is_by_rows(a, rank);
+        const auto [extents, order] = with_axes_last(in[0].sizes(), a);
+        ggml_tensor* y = to_f32(e, x[0], t);
+        if (is_moved) y = composed::permuted(e, y, in[0].sizes(), order);
+        y = e.norm(e.reshape(y, rows_of(in[0].sizes(), a)), static_cast<float>(a.epsilon));
         if (in.has(1)) y = e.binary(Binary::mul, y, row(x[1]));
         if (in.has(2)) y = e.binary(Binary::add, y, row(x[2]));
+        if (is_moved) y = composed::permuted(e, y, extents, inverse_of(order));
         return {from_f32(e, y, in[0])};
+    }
+    /// The extents with the normalised dimensions behind the others, in the order of the axes, and which
+    /// dimensions they are.
+    static std::pair<std::vector<std::int64_t>, std::vector<int>> with_axes_last(Sizes shape,
+                                                                                 const Attrs& a) {
+        const auto axes = axes_of(a, static_cast<int>(shape.size()));
+        std::vector<int> order;
+        for (int d = 0; d < static_cast<int>(shape.size()); ++d)
+            if (std::find(axes.begin(), axes.end(), d) == axes.end()) order.push_back(d);
+        order.insert(order.end(), axes.begin(), axes.end());
+        std::vector<std::int64_t> extents;
+        for (int d : order) extents.push_back(shape[d]);
+        return {extents, order};
+    }
+    static std::vector<int> inverse_of(const std::vector<int>& order) {
+        std::vector<int> inverse(order.size());
+        for (std::size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int>(i);
+        return inverse;
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {

@@ -1,9 +1,11 @@
 /// Long short-term memory, a whole sequence or one step.
 #include <array>
 
+#include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/lstm.h"
 #include "ops/op.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace::ops {
 namespace {
@@ -52,6 +54,25 @@ struct Lstm {
             });
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const SequenceOperands which{.weight = 1,
+                                     .bias = 3,
+                                     .recurrent_weight = 2,
+                                     .recurrent_bias = 4,
+                                     .peephole = 5,
+                                     .hidden = 6,
+                                     .cell = 7,
+                                     .gates = 4};
+        const auto directions = lowered_directions(e, x, in, which, a.direction, a.hidden_size);
+        return as_types(e, lower_lstm(e, a, directions), infer(in, a).value());
+    }
+    /// ggml takes every step apart.
+    static constexpr std::array kernels{OnePass<Lstm>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -132,6 +153,24 @@ struct LstmCell {
             }
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], 1, Direction::forward, a);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const DType dtype = in[0].dtype;
+        const auto operand = [&](int i) { return in.has(i) ? to_f32(e, x[i], dtype) : nullptr; };
+        const LoweredDirection step{.input = cell_input(e, operand(0), operand(1), operand(5)),
+                                    .recurrent_weight = operand(2),
+                                    .recurrent_bias = operand(6),
+                                    .peephole = operand(7),
+                                    .hidden = operand(3),
+                                    .cell = operand(4)};
+        return as_types(e, lower_lstm(e, {a}, {step}), infer(in, a).value());
+    }
+    /// ggml takes every step apart.
+    static constexpr std::array kernels{OnePass<LstmCell>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);

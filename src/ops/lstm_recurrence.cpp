@@ -1,13 +1,16 @@
 /// What hoist_recurrent_input_projection leaves of lstm and lstm_cell: the steps, of which each needs the one
 /// before.
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/tensor/lstm_f32.h"
 
 #include <array>
 
+#include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/lstm.h"
 #include "ops/op.h"
 #include "ops/recurrence_kernel.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace::ops {
 namespace {
@@ -25,9 +28,12 @@ struct LstmRecurrence {
     static constexpr int outputs = -1;
 
     struct Attrs : LstmSequenceAttrs {
+        bool round_to_bf16 = false;
         static void fields(auto&& f) {
             cell_fields<Attrs>(f);
             sequence_fields<Attrs>(f);
+            f("round_to_bf16", &Attrs::round_to_bf16,
+              "weights and hidden states, where they are f32, may be rounded to bf16 as they are multiplied");
         }
     };
 
@@ -54,6 +60,17 @@ struct LstmRecurrence {
         });
     }
 
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        return recurrence_lowerable(in[0], in[0].shape[0].size(), a.direction, a);
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const SequenceOperands which{
+            .recurrent_weight = 1, .peephole = kPeephole, .hidden = 3, .cell = 4, .gates = 4};
+        const auto directions = lowered_directions(e, x, in, which, a.direction, a.hidden_size);
+        return as_types(e, lower_lstm(e, a, directions), infer(in, a).value());
+    }
+
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void* attrs) {
         return in[0].dtype == DType::f32 && !in.has(kPeephole) &&
                detail::attrs_ref<Attrs>(attrs).activations == "sigmoid,tanh,tanh";
@@ -71,7 +88,21 @@ struct LstmRecurrence {
                                      static_cast<std::size_t>(weight.shape[2]),
                                      reinterpret_cast<float*>(packed));
     }
-    template <bool kIsPacked>
+    static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return detail::attrs_ref<Attrs>(attrs).round_to_bf16 && packed_applies(in, is_constant, attrs) &&
+               kernels::has_bf16_gemm();
+    }
+    static std::size_t bf16_bytes(const Operands& in, const void*) {
+        const auto shape = in[1].sizes();
+        return kernels::packed_lstm_bf16_bytes(static_cast<std::size_t>(shape[0]),
+                                               static_cast<std::size_t>(shape[2]));
+    }
+    static void pack_bf16(const ConstView& weight, const void*, std::byte* packed) {
+        kernels::pack_lstm_bf16(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
+                                static_cast<std::size_t>(weight.shape[2]),
+                                reinterpret_cast<std::uint16_t*>(packed));
+    }
+    template <bool kIsPacked, bool kRounds = false>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
         const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         const bool ifgo = a.layout == LstmLayout::ifgo;
@@ -81,16 +112,19 @@ struct LstmRecurrence {
         g.candidate = ifgo ? 2 : 3;
         g.cell_state = args.has(4) ? args.in[4].as<float>() : nullptr;
         g.last_cell = args.out[1].as<float>();
+        g.round_to_bf16 = kRounds;
         kernels::lstm_f32(g, args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
+        KernelDef{"packed_lstm_bf16", &bf16_applies, 1, &bf16_bytes, &pack_bf16, &run_kernel<true, true>},
         KernelDef{.name = "packed_lstm_f32",
                   .applies = &packed_applies,
                   .packed_operand = 1,
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
                   .run = &run_kernel<true>},
-        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
+        KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
+        OnePass<LstmRecurrence>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         Cost cost = elementwise_cost(in, out, 0);
@@ -124,6 +158,9 @@ struct LstmRecurrence {
                      {"return_sequence", true},
                      {"layout", std::string(layout)}});
         }
+        add(DType::f32, 19, 2, true, false, true,
+            {{"direction", std::string("both")}, {"return_sequence", true}, {"round_to_bf16", true}});
+        list.back().tolerance = 0.05;
         add(DType::f32, 5, 1, true, true, true, {{"return_sequence", true}});
         add(DType::f16, 5, 1, true, true, false, backward);
         add(DType::f64, 5, 1, true, true, false,

@@ -26,12 +26,25 @@ struct ByteProduct {
     static void pack(const ConstView& b, const void*, std::byte* packed) {
         IntegerMatrix::pack(b, false, packed);
     }
+    static bool quads_apply(const Operands& in, std::span<const bool> is_constant, const void*) {
+        return IntegerMatrix::quads_apply(in, is_constant, false);
+    }
+    static std::size_t packed_quads_bytes(const Operands& in, const void*) {
+        return IntegerMatrix::packed_quads_bytes(in, false);
+    }
+    static void pack_quads(const ConstView& b, const void*, std::byte* packed) {
+        IntegerMatrix::pack_quads(b, false, packed);
+    }
+    template <auto Kernel>
     static void run(const TensorArgs& args, const void* attrs) {
         auto product = byte_product_args(args, false, rows_zero(args));
         Op::set_result(product, args, attrs);
-        headrace::kernels::int8_matmul(product, args.in[1].data, args.share.ith, args.share.nth);
+        Kernel(product, args.in[1].data, args.share.ith, args.share.nth);
     }
-    static constexpr std::array kernels{KernelDef{"int8_matmul", &applies, 1, &packed_bytes, &pack, &run}};
+    static constexpr std::array kernels{
+        KernelDef{"quad_matmul", &quads_apply, 1, &packed_quads_bytes, &pack_quads,
+                  &run<&headrace::kernels::quad_matmul>},
+        KernelDef{"int8_matmul", &applies, 1, &packed_bytes, &pack, &run<&headrace::kernels::int8_matmul>}};
 };
 
 struct MatMulInteger : ByteProduct<MatMulInteger> {

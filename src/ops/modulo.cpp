@@ -2,6 +2,9 @@
 #include <cmath>
 
 #include "ops/binary.h"
+#include "ops/composed.h"
+#include "ops/repetition.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -15,6 +18,7 @@ T integer_fmod(T a, T b) {
     return static_cast<T>(a % b);
 }
 
+// Neither fmod nor remainder has a lowering: products of large quotients would round.
 struct Fmod : BinaryOp<Fmod> {
     static constexpr std::string_view name = "fmod",
                                       summary =
@@ -49,6 +53,16 @@ struct Atan2 : BinaryOp<Atan2, kFloats> {
     static T apply(T a, T b) {
         return std::atan2(a, b);
     }
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs& none) {
+        const TensorType out = infer(in, none).value()[0];
+        const auto whole = [&](int i) {
+            return e.flatten(repeat_to(e, to_f32(e, x[i], in[i].dtype), in[i].sizes(), out.sizes()));
+        };
+        return {from_f32(e, composed::atan2(e, whole(0), whole(1)), out)};
+    }
+    static constexpr std::array kernels{OnePass<Atan2>::kKernel};
 };
 
 }  // namespace

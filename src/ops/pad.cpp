@@ -7,11 +7,14 @@
 
 #include "emit/emit.h"
 #include "ir/expression.h"
+#include "ops/composed.h"
 #include "ops/extents.h"
+#include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
 #include "ops/strided.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -163,15 +166,19 @@ struct Pad {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("{}", name_of(in[0].dtype));
         const float value = number_as<float>(a.value);
-        if (a.mode != PadMode::constant || value != 0 || std::signbit(value))
-            return unsupported("mode {} with value {}", enum_names(a.mode)[static_cast<int>(a.mode)], value);
+        const bool is_constant = a.mode == PadMode::constant;
+        if (is_constant && (std::isnan(value) || (value == 0 && std::signbit(value))))
+            return unsupported("a margin of {}", value);
         const Margins m(in[0].sizes(), a);
-        if (m.sizes.size() > 4) return unsupported("rank {} after merging dimensions", m.sizes.size());
-        for (std::size_t i = 0; i < m.sizes.size(); ++i)  // ggml keeps them in 32 bits
-            if (m.sizes[i] + m.before[i] + m.after[i] > INT32_MAX)
-                return unsupported("extents beyond 32 bits");
+        // ggml keeps extents of margins in 32 bits.
+        const std::int64_t most = is_constant ? INT32_MAX : composed::kMostPositions;
+        for (const std::int64_t extent : m.extents())
+            if (extent > most)
+                return unsupported("extent {} in mode {}", extent,
+                                   enum_names(a.mode)[static_cast<int>(a.mode)]);
         return success();
     }
 
@@ -180,7 +187,34 @@ struct Pad {
         const TensorType out = infer(in, a).value()[0];
         const Margins m(in[0].sizes(), a);
         if (m.extents() == m.sizes) return {e.shaped(x[0], out)};
-        return {e.shaped(e.pad_zero(e.reshape(x[0], m.sizes), m.before, m.after), out)};
+        ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
+        const auto value = number_as<float>(a.value);
+        if (a.mode == PadMode::constant && m.sizes.size() <= 4)
+            return {from_f32(e, composed::pad(e, e.reshape(y, m.sizes), m.before, m.after, value), out)};
+        std::vector<std::int64_t> extents = m.sizes;
+        for (std::size_t i = 0; i < extents.size(); ++i) {
+            const std::int64_t to = m.before[i] + m.sizes[i] + m.after[i];
+            const std::array around{extent_product(extents, 0, i), extents[i],
+                                    extent_product(extents, i + 1, extents.size())};
+            if (to != extents[i])
+                y = lower_margin(e, e.reshape(y, around), m.before[i], m.after[i], value, a.mode);
+            extents[i] = to;
+        }
+        return {from_f32(e, y, out)};
+    }
+    /// Margins in the middle dimension of three.
+    static ggml_tensor* lower_margin(Emit& e, ggml_tensor* x, std::int64_t before, std::int64_t after,
+                                     float value, PadMode mode) {
+        if (mode == PadMode::constant)
+            return composed::pad(e, x, std::array<std::int64_t, 3>{0, before, 0},
+                                 std::array<std::int64_t, 3>{0, after, 0}, value);
+        const std::int64_t size = Emit::extent(x, 1);
+        ggml_tensor* at = e.scale(e.positions(before + size + after), 1, static_cast<float>(-before));
+        if (mode == PadMode::edge) return composed::picked(e, x, at);
+        // There and back: |last - | |at| - last | |.
+        const auto last = static_cast<float>(size - 1);
+        ggml_tensor* from_last = e.unary(Unary::abs, e.scale(e.unary(Unary::abs, at), 1, -last));
+        return composed::picked(e, x, e.scale(from_last, -1, last));
     }
 
     static bool is_padded(const Operands& in, std::span<const bool>, const void* attrs) {

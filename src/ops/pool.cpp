@@ -6,6 +6,7 @@
 
 #include "kernels/int8/max_pool_bytes.h"
 #include "kernels/tensor/pool2d_f32.h"
+#include "ops/composed.h"
 #include "ops/extents.h"
 #include "ops/image.h"
 #include "ops/infer.h"
@@ -261,28 +262,91 @@ ggml_tensor* lower_plain_pool(Emit& e, ggml_tensor* image, const Operands& in, c
     return e.pool_2d(image, is_max, window_of(in, a), a.strides, std::array{a.padding[0], a.padding[2]});
 }
 
-/// Pools over whole images are reductions of rows, which ggml does well.
-template <class Self, bool kVectors>
-struct ReducingPoolOp : PoolOp<Self, kFloats, kVectors> {
+/// All windows' elements, and each row of the image with its padding, have to be numbers of 32 bits.
+Status fits_32_bits(const Operands& in, const PoolAttrs& a, const TensorType& out) {
+    const auto window = window_of(in, a);
+    const Axes to(out.sizes(), image_axes(a.layout));
+    double all = static_cast<double>(to.size[0] * to.size[1]);
+    for (int i : {0, 1}) {
+        const double reach = static_cast<double>(to.size[2 + i]) * static_cast<double>(a.strides[i]) +
+                             static_cast<double>(window[i]) * static_cast<double>(a.dilations[i]);
+        if (reach > INT32_MAX) return unsupported("windows that reach over {} rows or columns", reach);
+        all *= static_cast<double>(to.size[2 + i]) * static_cast<double>(window[i]);
+    }
+    if (all > INT32_MAX) return unsupported("windows of {} elements together", all);
+    return success();
+}
+
+/// A pool as rows of what its windows hold, `beside` where they stick out of the image: 0 or -infinity.
+struct WindowRows {
+    ggml_tensor* values = nullptr;    ///< [windows, elements]
+    std::vector<std::int64_t> shape;  ///< of the windows, with channels first
+
+    WindowRows(Emit& e, ggml_tensor* image, const Operands& in, const PoolAttrs& a, Sizes output,
+               bool is_max) {
+        const Axes from(in[0].sizes(), image_axes(a.layout)), to(output, image_axes(a.layout));
+        const auto window = window_of(in, a);
+        const std::array<std::int64_t, 3> planes{from.size[0] * from.size[1], from.size[2], from.size[3]};
+        std::array<std::int64_t, 3> before{0, a.padding[0], a.padding[2]}, after{0, 0, 0};
+        for (int i : {0, 1}) {  // as far as the windows reach, which need not be all of the padding
+            const std::int64_t reach =
+                (to.size[2 + i] - 1) * a.strides[i] + (window[i] - 1) * a.dilations[i] + 1;
+            after[1 + i] = std::max<std::int64_t>(reach - before[1 + i] - from.size[2 + i], 0);
+        }
+        ggml_tensor* x =
+            composed::pad(e, e.reshape(image, planes), before, after, is_max ? -composed::kInfinity : 0);
+        x = e.windows(x, window, a.strides, std::array<std::int64_t, 2>{0, 0}, a.dilations);
+        values = cut(e, x, to, window[0] * window[1]);
+        shape = {to.size[0], to.size[1], to.size[2], to.size[3]};
+    }
+
+private:
+    /// Without windows beyond the output, which an image that is larger than they reach has.
+    ggml_tensor* cut(Emit& e, ggml_tensor* x, const Axes& to, std::int64_t elements) {
+        const std::array<std::int64_t, 4> start{0, 0, 0, 0},
+            wanted{to.size[0] * to.size[1], to.size[2], to.size[3], elements};
+        const std::array<std::int64_t, 2> rows{wanted[0] * wanted[1] * wanted[2], elements};
+        return e.reshape(e.contiguous(e.slice(x, start, wanted)), rows);
+    }
+};
+
+/// Pools over whole images are reductions of rows, which ggml does well, as it does pools with the same
+/// padding on both sides; of others all windows are written out. Self has pool(), one of ggml's, and
+/// reduce_rows().
+template <class Self, DTypeSet kTypes, bool kVectors, bool kHasBytes = false>
+struct LoweredPoolOp : PoolOp<Self, kTypes, kVectors, kHasBytes> {
     static Status lowerable(const Operands& in, const PoolAttrs& a) {
         HR_TRY(works_through_f32(in[0].dtype));
-        if (spans_image(in, a).ok()) return success();
-        // ggml counts what is beside the image, too.
-        if (Self::divides && (a.padding[0] || a.padding[2])) return unsupported("a mean beside the image");
-        return is_plain_pool(in, a, Self::infer(in, a).value()[0].sizes());
+        return fits_32_bits(in, a, Self::infer(in, a).value()[0]);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const PoolAttrs& a) {
         const auto [batch, channels, height, width] = Axes(in[0].sizes(), image_axes(a.layout)).size;
         const TensorType out = Self::infer(in, a).value()[0];
+        const std::vector<std::int64_t> output = out.sizes();
         ggml_tensor* image = channels_first(e, to_f32(e, x[0], in[0].dtype), a);
-        if (!spans_image(in, a).ok()) return {from_f32(e, as_before(e, Self::pool(e, image, in, a), a), out)};
-        ggml_tensor* y = Self::reduce_rows(e, e.reshape(image, std::array{batch * channels, height * width}));
-        return {from_f32(e, y, out)};
+        if (spans_image(in, a).ok()) {
+            const std::array rows{batch * channels, height * width};
+            return {from_f32(e, Self::reduce_rows(e, e.reshape(image, rows)), out)};
+        }
+        // ggml counts what is beside the image, too.
+        const bool counts_beside = Self::divides && (a.padding[0] || a.padding[2]);
+        if (!counts_beside && is_plain_pool(in, a, output).ok())
+            return {from_f32(e, as_before(e, Self::pool(e, image, in, a), a), out)};
+        const WindowRows rows(e, image, in, a, output, Self::is_max);
+        ggml_tensor* y = Self::reduce_rows(e, rows.values);
+        if (Self::divides) {
+            // The share of the image in the windows, of which there is one at least.
+            const WindowRows places(e, e.fill(image, 1), in, a, output, false);
+            ggml_tensor* share = e.mean_rows(places.values);
+            y = e.binary(Binary::div, y,
+                         e.binary(Binary::add, share, composed::without(e, e.unary(Unary::step, share))));
+        }
+        return {from_f32(e, as_before(e, e.reshape(y, rows.shape), a), out)};
     }
 };
 
-struct AveragePool2d : ReducingPoolOp<AveragePool2d, true> {
+struct AveragePool2d : LoweredPoolOp<AveragePool2d, kFloats, true> {
     static constexpr std::string_view name = "average_pool2d",
                                       summary = "mean of the image's elements in a window";
     static constexpr bool is_max = false;
@@ -302,8 +366,9 @@ struct AveragePool2d : ReducingPoolOp<AveragePool2d, true> {
     }
 };
 
-struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
+struct L2Pool2d : LoweredPoolOp<L2Pool2d, kFloats, false> {
     static constexpr std::string_view name = "l2_pool2d", summary = "root of the sum of squares in a window";
+    static constexpr bool is_max = false;
     template <class T>
     struct Sum {
         double sum = 0;
@@ -321,10 +386,10 @@ struct L2Pool2d : ReducingPoolOp<L2Pool2d, false> {
     }
 };
 
-struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true, true> {
+struct MaxPool2d : LoweredPoolOp<MaxPool2d, kNumeric, true, true> {
     static constexpr std::string_view name = "max_pool2d",
                                       summary = "largest of the image's elements in a window";
-    static constexpr bool is_max = true;
+    static constexpr bool is_max = true, divides = false;
     template <class T>
     struct Sum {
         using C = compute_t<T>;
@@ -338,18 +403,11 @@ struct MaxPool2d : PoolOp<MaxPool2d, kNumeric, true, true> {
         T result(std::int64_t) const { return static_cast<T>(largest); }
     };
 
-    static Status lowerable(const Operands& in, const PoolAttrs& a) {
-        HR_TRY(works_through_f32(in[0].dtype));
-        return is_plain_pool(in, a, infer(in, a).value()[0].sizes());
-    }
-    /// ggml's overlooks NaN, which a mean of numbers within [0, 1] brings back.
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
-                                           const PoolAttrs& a) {
-        ggml_tensor* image = channels_first(e, to_f32(e, x[0], in[0].dtype), a);
-        ggml_tensor* largest = lower_plain_pool(e, image, in, a, true);
-        ggml_tensor* numbers = lower_plain_pool(e, e.unary(Unary::sigmoid, image), in, a, false);
-        ggml_tensor* y = e.binary(Binary::add, largest, e.scale(numbers, 0, 0));
-        return {from_f32(e, as_before(e, y, a), infer(in, a).value()[0])};
+    static ggml_tensor* reduce_rows(Emit& e, ggml_tensor* x) { return composed::largest_of_rows(e, x); }
+    static ggml_tensor* pool(Emit& e, ggml_tensor* image, const Operands& in, const PoolAttrs& a) {
+        return composed::largest_of(
+            e, image, [&](ggml_tensor* x) { return lower_plain_pool(e, x, in, a, true); },
+            [&](ggml_tensor* x) { return lower_plain_pool(e, x, in, a, false); });
     }
 };
 

@@ -1,6 +1,7 @@
 #include "ops/product.h"
 
 #include "ops/infer.h"
+#include "ops/repetition.h"
 #include "ops/through_f32.h"
 
 namespace headrace::ops {
@@ -66,10 +67,7 @@ Cost product_cost(const Operands& in, std::span<const TensorType> out, const Pro
     return cost;
 }
 
-Status product_lowerable(const Operands& in, const Product& p) {
-    if (p.batch.size() > 2) return unsupported("batch extents that broadcast in {} ways", p.batch.size());
-    return works_through_f32(in[0].dtype);
-}
+Status product_lowerable(const Operands& in, const Product&) { return works_through_f32(in[0].dtype); }
 
 ggml_tensor* lower_product(Emit& e, ggml_tensor* a, ggml_tensor* b, const Operands& in, const Product& p) {
     std::vector<std::int64_t> full, a_extents, b_extents;
@@ -77,6 +75,18 @@ ggml_tensor* lower_product(Emit& e, ggml_tensor* a, ggml_tensor* b, const Operan
         full.push_back(g.size);
         a_extents.push_back(g.a_repeats ? 1 : g.size);
         b_extents.push_back(g.b_repeats ? 1 : g.size);
+    }
+    if (full.size() > 2) {  // ggml has two batch dimensions: one is left if both operands are written out
+        const auto whole = [&](ggml_tensor* x, std::vector<std::int64_t>& extents, std::int64_t matrix) {
+            std::vector<std::int64_t> from = extents, to = full;
+            from.push_back(matrix);
+            to.push_back(matrix);
+            extents = {p.batches()};
+            return repeat_to(e, x, from, to);
+        };
+        a = whole(a, a_extents, p.m * p.k);
+        b = whole(b, b_extents, p.k * p.n);
+        full = a_extents;
     }
     const bool a_repeats = full != a_extents;
     full.insert(full.end(), {p.m, p.k});

@@ -1,4 +1,5 @@
 /// Two-dimensional convolution of integers that stand for real ones.
+#include "kernels/int8/byte_quads.h"
 #include "kernels/int8/int8_conv2d.h"
 #include "kernels/int8/int8_winograd_conv2d.h"
 #include "ops/convolution.h"
@@ -96,6 +97,19 @@ struct QuantizedConv2d {
     static bool windows_apply(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return applies(in, is_constant, cast(attrs));
     }
+    static bool quads_apply(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return in[1].dtype == DType::i8 && applies(in, is_constant, cast(attrs)) &&
+               headrace::kernels::has_byte_quads();
+    }
+    static std::size_t packed_quads_bytes(const Operands& in, const void* attrs) {
+        const Int8Filter f(in[1].sizes(), cast(attrs));
+        return headrace::kernels::packed_quads_bytes(f.channels, f.groups, f.depth);
+    }
+    static void pack_quads(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const Int8Filter f(filter.shape, cast(attrs));
+        headrace::kernels::pack_quads(f.ordered<std::int8_t>(filter).data(), f.channels, f.groups, f.depth,
+                                      packed);
+    }
     static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return applies(in, is_constant, cast(attrs)) && Int8Filter(in[1].sizes(), cast(attrs)).is_depthwise();
     }
@@ -178,6 +192,8 @@ struct QuantizedConv2d {
     static constexpr std::array kernels{
         KernelDef{"int8_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
                   &run<&headrace::kernels::int8_depthwise_conv2d>},
+        KernelDef{"quad_conv2d", &quads_apply, 1, &packed_quads_bytes, &pack_quads,
+                  &run<&headrace::kernels::quad_conv2d>},
         KernelDef{"int8_winograd_conv2d", &winograd_applies, 1, &packed_winograd_bytes, &pack_winograd,
                   &run<&headrace::kernels::int8_winograd_conv2d>},
         KernelDef{"int8_conv2d", &windows_apply, 1, &packed_bytes, &pack,
@@ -220,8 +236,9 @@ std::vector<Sample> QuantizedConv2d::samples() {
         with(nhwc, {{"groups", std::int64_t{3}}, {"dilations", List{2, 1}}}));
     add(DType::i8, DType::i8, DType::u8, {1, 9, 9, 6}, {6, 5, 4, 1}, 6,
         with(nhwc, {{"groups", std::int64_t{6}}, {"dilations", List{1, 2}}, {"padding", List{2, 2, 3, 3}}}));
-    add(DType::u8, DType::i8, DType::u8, {1, 9, 8, 17}, {19, 3, 3, 17}, 19,
-        with(nhwc, {{"padding", List{1, 1, 1, 1}}}));
+    for (const DType filter : {DType::i8, DType::i16})
+        add(DType::u8, filter, DType::u8, {1, 9, 8, 17}, {19, 3, 3, 17}, 19,
+            with(nhwc, {{"padding", List{1, 1, 1, 1}}}));
     return list;
 }
 

@@ -51,12 +51,25 @@ struct QuantizedMatMul {
     static void pack(const ConstView& b, const void* attrs, std::byte* packed) {
         IntegerMatrix::pack(b, cast(attrs).transpose_b, packed);
     }
+    static bool quads_apply(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        return IntegerMatrix::quads_apply(in, is_constant, cast(attrs).transpose_b);
+    }
+    static std::size_t packed_quads_bytes(const Operands& in, const void* attrs) {
+        return IntegerMatrix::packed_quads_bytes(in, cast(attrs).transpose_b);
+    }
+    static void pack_quads(const ConstView& b, const void* attrs, std::byte* packed) {
+        IntegerMatrix::pack_quads(b, cast(attrs).transpose_b, packed);
+    }
+    template <auto Kernel>
     static void run(const TensorArgs& args, const void* attrs) {
         auto product = byte_product_args(args, cast(attrs).transpose_b, int8_at(args.in[4], 0));
         product.result = SumRounder::kernel_args(args, cast(attrs));
-        kernels::int8_matmul(product, args.in[1].data, args.share.ith, args.share.nth);
+        Kernel(product, args.in[1].data, args.share.ith, args.share.nth);
     }
-    static constexpr std::array kernels{KernelDef{"int8_matmul", &applies, 1, &packed_bytes, &pack, &run}};
+    static constexpr std::array kernels{
+        KernelDef{"quad_matmul", &quads_apply, 1, &packed_quads_bytes, &pack_quads,
+                  &run<&headrace::kernels::quad_matmul>},
+        KernelDef{"int8_matmul", &applies, 1, &packed_bytes, &pack, &run<&headrace::kernels::int8_matmul>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
         return product_cost(in, out, dense_product(sizes_of(in, 0), sizes_of(in, 1), attrs.transpose_b));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/arithmetic.h"
+#include "ops/infer.h"
 #include "ops/op.h"
 
 /// What gru and lstm share.

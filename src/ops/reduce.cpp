@@ -6,6 +6,7 @@
 
 #include "emit/emit.h"
 #include "ops/arithmetic.h"
+#include "ops/composed.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -131,29 +132,32 @@ struct SelectingReduceOp : ReduceOp<Self, kTypes> {
 /// Reductions that ggml's of rows of f32 give: Self::emit_rows(e, rows) -> [rows, 1].
 template <class Self>
 struct RowLowering {
-    static Status lowerable(const Operands& in, const ReduceAttrs& a) {
-        if (in[0].dtype != DType::f32) return unsupported("{}", name_of(in[0].dtype));
-        const std::size_t count = groups_of(in, a).groups.size();
-        if (count > 4) return unsupported("reduced axes with {} groups of others between them", count);
-        return success();
-    }
+    static Status lowerable(const Operands& in, const ReduceAttrs&) { return works_through_f32(in[0].dtype); }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const ReduceAttrs& a) {
-        const Groups groups = groups_of(in, a);
-        std::vector<std::int64_t> extents;
-        std::vector<int> reduced_last;
-        for (const bool reduced : {false, true})
-            for (std::size_t i = 0; i < groups.groups.size(); ++i)
-                if (groups.groups[i].reduced == reduced) reduced_last.push_back(static_cast<int>(i));
-        for (const auto& group : groups.groups) extents.push_back(group.size);
-        ggml_tensor* last = e.contiguous(e.permute(e.reshape(x[0], extents), reduced_last));
+        const Groups groups(in[0].sizes(), reduced_axes(a, in[0].rank()).value());
         const std::array<std::int64_t, 2> rows{groups.count(false), groups.count(true)};
-        return {e.shaped(Self::emit_rows(e, e.reshape(last, rows)), Self::infer(in, a).value()[0])};
+        ggml_tensor* last = reduced_last(e, to_f32(e, x[0], in[0].dtype), groups);
+        return {from_f32(e, Self::emit_rows(e, e.reshape(last, rows)), Self::infer(in, a).value()[0])};
     }
 
 private:
-    static Groups groups_of(const Operands& in, const ReduceAttrs& a) {
-        return Groups(in[0].sizes(), reduced_axes(a, in[0].rank()).value());
+    /// Moves one group of reduced dimensions after the other behind all others.
+    static ggml_tensor* reduced_last(Emit& e, ggml_tensor* x, const Groups& groups) {
+        std::int64_t behind = 1;  // elements that the moved ones take
+        for (std::size_t i = groups.groups.size(); i-- > 0;) {
+            std::int64_t outer = 1, inner = 1;
+            if (!groups.groups[i].reduced) continue;
+            for (std::size_t k = 0; k < groups.groups.size(); ++k) {
+                const auto& group = groups.groups[k];
+                if (k < i) outer *= group.size;
+                if (k > i && !group.reduced) inner *= group.size;
+            }
+            const std::array extents{outer, groups.groups[i].size, inner, behind};
+            if (inner > 1) x = e.contiguous(e.permute(e.reshape(x, extents), std::array{0, 2, 1, 3}));
+            behind *= groups.groups[i].size;
+        }
+        return x;
     }
 };
 
@@ -195,6 +199,7 @@ constexpr A highest() {
 }
 
 struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered>,
+                   RowLowering<ReduceMax>,
                    VectorReduceOp<ReduceMax, kernels::Reduction::largest> {
     static constexpr std::string_view name = "reduce_max",
                                       summary = "largest element over axes; NaN if any is";
@@ -206,9 +211,11 @@ struct ReduceMax : SelectingReduceOp<ReduceMax, kOrdered>,
     static void take(A& best, A x) {
         best = x > best || x != x ? x : best;
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return composed::largest_of_rows(e, x); }
 };
 
 struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered>,
+                   RowLowering<ReduceMin>,
                    VectorReduceOp<ReduceMin, kernels::Reduction::smallest> {
     static constexpr std::string_view name = "reduce_min",
                                       summary = "smallest element over axes; NaN if any is";
@@ -220,9 +227,12 @@ struct ReduceMin : SelectingReduceOp<ReduceMin, kOrdered>,
     static void take(A& best, A x) {
         best = x < best || x != x ? x : best;
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) {
+        return e.unary(Unary::neg, composed::largest_of_rows(e, e.unary(Unary::neg, x)));
+    }
 };
 
-struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
+struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric>, RowLowering<ReduceProduct> {
     static constexpr std::string_view name = "reduce_product", summary = "product over axes; integers wrap";
     template <class A>
     static A start() {
@@ -232,6 +242,8 @@ struct ReduceProduct : SelectingReduceOp<ReduceProduct, kNumeric> {
     static void take(A& product, A x) {
         product = wrapping_mul(product, x);
     }
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return composed::product_of_rows(e, x); }
+    static constexpr std::array kernels{OnePass<ReduceProduct>::kKernel};
 };
 
 struct ReduceL1 : ReduceOp<ReduceL1, kNumeric>,
@@ -293,7 +305,7 @@ struct ReduceLogSum : ReduceOp<ReduceLogSum, kFloats>,
     static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) { return e.unary(Unary::log, e.sum_rows(x)); }
 };
 
-struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
+struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats>, RowLowering<ReduceLogSumExp> {
     static constexpr std::string_view name = "reduce_log_sum_exp",
                                       summary = "logarithm of the sum of e^x over axes";
     static constexpr double kOperations = 20;
@@ -317,6 +329,15 @@ struct ReduceLogSumExp : ReduceOp<ReduceLogSumExp, kFloats> {
         }
     }
     static double result(const State& s, std::int64_t) { return s.largest + std::log(s.sum); }
+
+    /// Finite shifts keep infinities.
+    static Emit::Tensor emit_rows(Emit& e, Emit::Tensor x) {
+        constexpr float kLargest = composed::kLargest;
+        Emit::Tensor shift = e.clamp(composed::largest_of_rows(e, x), -kLargest, kLargest);
+        Emit::Tensor sums = e.sum_rows(e.unary(Unary::exp, e.binary(Binary::sub, x, shift)));
+        return e.binary(Binary::add, shift, e.unary(Unary::log, sums));
+    }
+    static constexpr std::array kernels{OnePass<ReduceLogSumExp>::kKernel};
 };
 
 }  // namespace

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "emit/emit.h"
 #include "ir/expression.h"
+#include "ops/composed.h"
 #include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -75,6 +78,35 @@ std::vector<Tap> nearest_taps(std::int64_t input, std::int64_t output) {
     }
     return taps;
 }
+
+/// nearest_taps() for devices: ceil(((2 o + 1) input - 2 output) / (2 output)) of the extents' ratio in
+/// lowest terms. Half of one is taken from whole numerators, so that roundings of the quotient do not matter.
+class NearestPositions {
+public:
+    NearestPositions(std::int64_t input, std::int64_t output)
+        : input_(input),
+          output_(output),
+          p_(input / std::gcd(input, output)),
+          q_(output / std::gcd(input, output)) {}
+
+    Status are_exact() const {
+        constexpr double kMost = 1 << 21;
+        if (2 * static_cast<double>(output_) * static_cast<double>(p_) < kMost &&
+            input_ < composed::kMostPositions)
+            return success();
+        return unsupported("{} elements from {}", output_, input_);
+    }
+    /// x[outer, input, inner] -> [outer, output, inner].
+    ggml_tensor* pick(Emit& e, ggml_tensor* x) const {
+        if (input_ == output_) return x;
+        const auto p = static_cast<float>(p_), q = static_cast<float>(q_);
+        ggml_tensor* numerator = e.scale(e.positions(output_), 2 * p, p - 2 * q - 0.5f);
+        return composed::picked(e, x, e.unary(Unary::ceil, e.scale(numerator, 1 / (2 * q), 0)));
+    }
+
+private:
+    std::int64_t input_, output_, p_, q_;
+};
 
 /// The point of output element o is (o + shift) * ratio - shift.
 struct Line {
@@ -275,21 +307,42 @@ struct Resample {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        // ggml's nearest neighbour is the one below, not the nearest.
-        if (in[0].dtype != DType::f32 || a.mode != ResampleMode::linear ||
-            a.coordinates != Coordinates::half_pixel)
-            return unsupported("{} of {}", enum_names(a.mode)[static_cast<int>(a.mode)],
-                               name_of(in[0].dtype));
-        if (Planes(in[0].sizes(), first_axis(a)).inner != 1) return unsupported("channels inside the planes");
-        return success();
+        HR_TRY(works_through_f32(in[0].dtype));
+        if (a.mode == ResampleMode::linear) {
+            if (a.coordinates == Coordinates::half_pixel || a.coordinates == Coordinates::corners)
+                return success();
+            return unsupported("coordinates {}", enum_names(a.coordinates)[static_cast<int>(a.coordinates)]);
+        }
+        const Planes from(in[0].sizes(), first_axis(a)), to(infer(in, a).value()[0].sizes(), first_axis(a));
+        HR_TRY(NearestPositions(from.height, to.height).are_exact());
+        return NearestPositions(from.width, to.width).are_exact();
     }
 
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
         const TensorType type = infer(in, a).value()[0];
         const Planes from(in[0].sizes(), first_axis(a)), to(type.sizes(), first_axis(a));
-        const std::array planes{from.outer, from.height, from.width}, resized{to.outer, to.height, to.width};
-        return {e.shaped(e.resize_linear(e.reshape(x[0], planes), resized), type)};
+        ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
+        if (a.mode == ResampleMode::linear)
+            return {from_f32(e, lower_linear(e, y, from, to, a.coordinates == Coordinates::corners), type)};
+        const std::array rows{from.outer, from.height, from.width * from.inner},
+            columns{from.outer * to.height, from.width, from.inner};
+        y = NearestPositions(from.height, to.height).pick(e, e.reshape(y, rows));
+        y = NearestPositions(from.width, to.width).pick(e, e.reshape(y, columns));
+        return {from_f32(e, y, type)};
+    }
+    /// ggml's last dimensions are the planes'.
+    static ggml_tensor* lower_linear(Emit& e, ggml_tensor* x, const Planes& from, const Planes& to,
+                                     bool by_corners) {
+        const std::array as_given{from.outer, from.height, from.width, from.inner};
+        x = e.reshape(x, as_given);
+        if (from.inner > 1) x = e.contiguous(e.permute(x, std::array{0, 3, 1, 2}));
+        const std::array planes{from.outer * from.inner, from.height, from.width},
+            resized{to.outer * to.inner, to.height, to.width};
+        ggml_tensor* y = e.resize_linear(e.reshape(x, planes), resized, by_corners);
+        if (from.inner == 1) return y;
+        const std::array channels_first{to.outer, to.inner, to.height, to.width};
+        return e.contiguous(e.permute(e.reshape(y, channels_first), std::array{0, 2, 3, 1}));
     }
 
     static bool is_resized(const Operands& in, std::span<const bool>, const void* attrs) {

@@ -5,6 +5,7 @@
 #include "kernels/tensor/elementwise_f32.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/strided.h"
 #include "ops/through_f32.h"
 
@@ -74,26 +75,39 @@ struct RotaryEmbedding {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        if (a.interleaved) return unsupported("interleaved rows");
-        if (in[0].rank() > 4) return unsupported("rank {}", in[0].rank());
+        if (a.interleaved && in[0].elements() > INT32_MAX)
+            return unsupported("{} elements as pairs", in[0].elements());
         return works_through_f32(in[0].dtype);
     }
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
-                                           const Attrs&) {
+                                           const Attrs& a) {
         const DType t = in[0].dtype;
-        auto sizes = in[0].sizes();
-        const int last = in[0].rank() - 1;
-        const std::int64_t half = sizes.back() / 2;
-        std::vector<std::int64_t> start(sizes.size(), 0);
+        const auto sizes = in[0].sizes();
+        const bool is_wide = in[0].rank() > 4;  // more dimensions than ggml has
         ggml_tensor* value = to_f32(e, x[0], t);
-        sizes.back() = half;
-        ggml_tensor* first = e.contiguous(e.slice(value, start, sizes));
-        start.back() = half;
-        ggml_tensor* second = e.contiguous(e.slice(value, start, sizes));
-        ggml_tensor* turned = e.concat(e.unary(Unary::neg, second), first, last, last + 1);
-        ggml_tensor* y = e.binary(Binary::add, e.binary(Binary::mul, value, to_f32(e, x[1], t)),
-                                  e.binary(Binary::mul, turned, to_f32(e, x[2], t)));
+        const auto angles = [&](int i) {
+            ggml_tensor* given = to_f32(e, x[i], t);
+            return is_wide ? e.flatten(repeat_to(e, given, in[i].sizes(), sizes)) : given;
+        };
+        ggml_tensor *cos = angles(1), *sin = angles(2);
+        ggml_tensor* other = turned(e, value, sizes.back(), a.interleaved);
+        if (is_wide)
+            value = e.flatten(value), other = e.flatten(other);
+        else
+            other = e.reshape(other, sizes);
+        ggml_tensor* y =
+            e.binary(Binary::add, e.binary(Binary::mul, value, cos), e.binary(Binary::mul, other, sin));
         return {from_f32(e, y, in[0])};
+    }
+    /// Of each row (first, second): (-second, first), or of each pair in it.
+    static ggml_tensor* turned(Emit& e, ggml_tensor* x, std::int64_t width, bool by_pairs) {
+        const std::int64_t length = by_pairs ? 2 : width, rows = Emit::elements(x) / length,
+                           half = length / 2;
+        const auto part = [&](std::int64_t first) {
+            const std::array<std::int64_t, 2> all{rows, length}, start{0, first}, size{rows, half};
+            return e.contiguous(e.slice(e.reshape(x, all), start, size));
+        };
+        return e.concat(e.unary(Unary::neg, part(half)), part(0), 1, 2);
     }
 
     static bool kernel_applies(const Operands& in, std::span<const bool>, const void*) {

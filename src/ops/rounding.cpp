@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/composed.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -20,6 +21,13 @@ struct RoundingOp {
             map_elements<T, T>(args, [](auto x) { return Self::apply(x); });
         });
     }
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs&) {
+        return {from_f32(e, Self::emit(e, to_f32(e, x[0], in[0].dtype)), in[0])};
+    }
+    static constexpr std::array kernels{OnePass<Self>::kKernel};
+
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 1);
     }
@@ -33,7 +41,6 @@ struct RoundingOp {
     }
 };
 
-// No lowering: ggml's round takes halves away from zero, and its sgn(NaN) is 0.
 struct RoundEven : RoundingOp<RoundEven, kFloats> {
     static constexpr std::string_view name = "round_even",
                                       summary = "nearest integer, halves to the even one";
@@ -41,6 +48,7 @@ struct RoundEven : RoundingOp<RoundEven, kFloats> {
     static T apply(T x) {
         return std::nearbyint(x);
     }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return composed::round_even(e, x); }
 };
 
 struct Sign : RoundingOp<Sign, kFloats | kSigned> {
@@ -50,6 +58,7 @@ struct Sign : RoundingOp<Sign, kFloats | kSigned> {
     static T apply(T x) {
         return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
     }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return composed::sign(e, x); }
 };
 
 }  // namespace

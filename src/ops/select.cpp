@@ -3,10 +3,14 @@
 #include <array>
 #include <type_traits>
 
+#include "emit/emit.h"
+#include "ops/composed.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
+#include "ops/repetition.h"
 #include "ops/strided.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -75,6 +79,25 @@ struct Where {
             visit_width(element_bytes(elements.out[0].dtype), [&]<class T>() { select<T>(elements); });
         });
     }
+
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[1].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs& none) {
+        const TensorType out = infer(in, none).value()[0];
+        const auto sizes = out.sizes();
+        const auto whole = [&](int i, ggml_tensor* given) {
+            return e.flatten(repeat_to(e, given, in[i].sizes(), sizes));
+        };
+        const auto value = [&](int i) { return whole(i, to_f32(e, x[i], in[i].dtype)); };
+        ggml_tensor* truth = whole(0, e.truth_of_bytes(x[0]));
+        return {from_f32(e, composed::select(e, truth, value(1), value(2)), out)};
+    }
+    /// ggml looks every element up.
+    static constexpr std::array kernels{
+        KernelDef{.name = "one_pass",
+                  .applies = [](const Operands& in, std::span<const bool>,
+                                const void*) { return works_through_f32(in[1].dtype).ok(); },
+                  .run = [](const TensorArgs& args, const void*) { reference(args, {}); }}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
         return elementwise_cost(in, out, 1);

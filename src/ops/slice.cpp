@@ -5,11 +5,14 @@
 
 #include "emit/emit.h"
 #include "ir/expression.h"
+#include "ops/composed.h"
 #include "ops/extents.h"
+#include "ops/indices.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
 #include "ops/strided.h"
+#include "ops/through_f32.h"
 
 namespace headrace::ops {
 namespace {
@@ -122,16 +125,41 @@ struct Slice {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        for (std::size_t i = 0; i < a.sizes.size(); ++i)
-            if (a.stride(i) != 1 && a.sizes[i].size() > a.stride(i))
-                return unsupported("stride {} in dimension {}", a.stride(i), i);
-        return region_lowerable(in[0].dtype, region_of(in, a));
+        if (!is_strided(a)) return region_lowerable(in[0].dtype, region_of(in, a));
+        if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
+            return unsupported("strides of {}", name_of(in[0].dtype));
+        for (const Dim& extent : in[0].shape)
+            if (extent.size() > composed::kMostPositions) return unsupported("extent {}", extent.size());
+        return success();
     }
 
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
-        return {lower_region(e, x[0], region_of(in, a), infer(in, a).value()[0])};
+        const TensorType out = infer(in, a).value()[0];
+        if (!is_strided(a)) return {lower_region(e, x[0], region_of(in, a), out)};
+        std::vector<std::int64_t> shape = in[0].sizes();
+        const std::vector<std::int64_t> to = out.sizes();
+        ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
+        for (std::size_t i = 0; i < shape.size(); shape[i] = to[i], ++i) {
+            if (a.starts[i].is(0) && to[i] == shape[i]) continue;
+            const std::array extents{extent_product(shape, 0, i), shape[i],
+                                     extent_product(shape, i + 1, shape.size())};
+            y = composed::picked(e, e.reshape(y, extents),
+                                 e.scale(e.positions(to[i]), static_cast<float>(a.stride(i)),
+                                         static_cast<float>(a.starts[i].size())));
+        }
+        return {from_f32(e, y, out)};
     }
+
+    /// ggml looks up what is not beside one another.
+    static bool kernel_applies(const Operands&, std::span<const bool>, const void* attrs) {
+        return is_strided(detail::attrs_ref<Attrs>(attrs));
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        reference(args, detail::attrs_ref<Attrs>(attrs));
+    }
+    static constexpr std::array kernels{
+        KernelDef{.name = "strided_copy", .applies = &kernel_applies, .run = &run}};
 
     static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
         return {0, 2 * static_cast<double>(out[0].bytes())};
@@ -162,6 +190,12 @@ struct Slice {
     }
 
 private:
+    /// Strides by which more than one element is taken.
+    static bool is_strided(const Attrs& a) {
+        for (std::size_t i = 0; i < a.sizes.size(); ++i)
+            if (a.stride(i) != 1 && a.sizes[i].size() > a.stride(i)) return true;
+        return false;
+    }
     static bool has_room(const Operands& in, const Dim& extent, const Dim& start, const Dim& size) {
         if (start.is(0) && size == extent) return true;
         if (!extent.is_symbolic() && !size.is_symbolic() && !start.is_symbolic())
@@ -338,6 +372,35 @@ struct Reverse {
                          element_bytes(view.in[0].dtype), view.share);
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        for (int axis : axes_of(a, in[0].rank()))
+            if (in[0].shape[axis].size() > composed::kMostPositions)
+                return unsupported("extent {}", in[0].shape[axis].size());
+        if (in[0].dtype == DType::f32 || in[0].dtype == DType::f16) return success();
+        return unsupported("{}", name_of(in[0].dtype));
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        const auto shape = in[0].sizes();
+        ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
+        for (int axis : axes_of(a, in[0].rank())) {
+            const auto at = static_cast<std::size_t>(axis);
+            const std::array extents{extent_product(shape, 0, at), shape[at],
+                                     extent_product(shape, at + 1, shape.size())};
+            if (shape[at] > 1) y = composed::reversed_rows(e, e.reshape(y, extents));
+        }
+        return {from_f32(e, y, in[0])};
+    }
+
+    /// ggml looks each row up.
+    static bool is_moved(const Operands& in, std::span<const bool>, const void* attrs) {
+        return !same_as(in, detail::attrs_ref<Attrs>(attrs));
+    }
+    static void run(const TensorArgs& args, const void* attrs) {
+        reference(args, detail::attrs_ref<Attrs>(attrs));
+    }
+    static constexpr std::array kernels{KernelDef{.name = "strided_copy", .applies = &is_moved, .run = &run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return elementwise_cost(in, out, 0);

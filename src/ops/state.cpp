@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "emit/emit.h"
+#include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 
@@ -59,7 +60,6 @@ struct AccumulateAttrs {
     }
 };
 
-/// Lowering to ggml would run on one thread only: its add and acc split by rows, and this is one row.
 struct Accumulate {
     static constexpr std::string_view
         name = "accumulate",
@@ -90,6 +90,24 @@ struct Accumulate {
                 destination[i] = sum(destination[i], source[i]);
         });
     }
+
+    static Status lowerable(const Operands& in, const Attrs& a) {
+        // ggml keeps places in 32 bits, and knows no other type that it adds to a part of.
+        if (in[0].bytes() > INT32_MAX) return unsupported("{} bytes", in[0].bytes());
+        const bool is_whole = a.offset == 0 && in[0].elements() == in[1].elements();
+        return in[0].dtype == DType::f32 || (in[0].dtype == DType::f16 && is_whole)
+                   ? success()
+                   : unsupported("a part of {}", name_of(in[0].dtype));
+    }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const Attrs& a) {
+        if (in[0].dtype == DType::f32) return {e.add_into(x[0], x[1], a.offset)};
+        ggml_tensor* sum =
+            e.binary(Binary::add, e.cast(e.flatten(x[0]), DType::f32), e.cast(e.flatten(x[1]), DType::f32));
+        return {e.copy_into(x[0], sum)};
+    }
+    /// ggml would take one thread: its add and acc split by rows, and this is one row.
+    static constexpr std::array kernels{OnePass<Accumulate>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType>, const Attrs&) {
         return {static_cast<double>(in[1].elements()), 3 * static_cast<double>(in[1].bytes())};

@@ -21,10 +21,10 @@ inline ggml_tensor* from_f32(Emit& e, ggml_tensor* x, const TensorType& type) {
     return e.shaped(type.dtype == DType::f32 ? x : e.cast(x, type.dtype), type);
 }
 
-/// y, but NaN where x is, of which ggml's functions make a number: 0 · sigmoid(x) is added, which changes
+/// y, but NaN where x is, of which ggml's functions make a number: times 0 · sigmoid(x) + 1, which changes
 /// nothing else.
 inline ggml_tensor* keep_nan(Emit& e, ggml_tensor* y, ggml_tensor* x) {
-    return e.binary(Binary::add, y, e.scale(e.unary(Unary::sigmoid, x), 0, 0));
+    return e.binary(Binary::mul, y, e.scale(e.unary(Unary::sigmoid, x), 0, 1));
 }
 
 /// Differences between f32 lowerings and references that samples allow: a few units in the last place.

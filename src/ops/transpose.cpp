@@ -5,6 +5,7 @@
 
 #include "emit/emit.h"
 #include "kernels/tensor/permute.h"
+#include "ops/composed.h"
 #include "ops/infer.h"
 #include "ops/nibbles.h"
 #include "ops/op.h"
@@ -118,8 +119,6 @@ struct Transpose {
         const Moved moved = merge(in[0].sizes(), permutation_of(a, in[0].rank()));
         if (moved.permutation.size() <= 1) return success();
         if (!kCopied.has(in[0].dtype)) return unsupported("{}", name_of(in[0].dtype));
-        if (moved.permutation.size() > 4)
-            return unsupported("rank {} after merging dimensions", moved.permutation.size());
         return success();
     }
 
@@ -128,8 +127,7 @@ struct Transpose {
         const Moved moved = merge(in[0].sizes(), permutation_of(a, in[0].rank()));
         const TensorType out = infer(in, a).value()[0];
         if (moved.permutation.size() <= 1) return {e.shaped(x[0], out)};
-        Emit::Tensor permuted = e.permute(e.reshape(x[0], moved.sizes), moved.permutation);
-        return {e.shaped(e.contiguous(permuted), out)};
+        return {e.shaped(composed::permuted(e, x[0], moved.sizes, moved.permutation), out)};
     }
 
     static bool permute_applies(const Operands& in, std::span<const bool>, const void* attrs) {

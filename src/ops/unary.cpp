@@ -1,10 +1,12 @@
 /// Element-wise functions of one operand.
 #include <array>
 #include <cmath>
-#include <limits>
+#include <numbers>
 #include <type_traits>
 
 #include "emit/emit.h"
+#include "ops/composed.h"
+#include "ops/elementwise.h"
 #include "ops/fused_activation.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -71,6 +73,22 @@ struct UnaryOp : VectorKernelOf<Self> {
     static constexpr double kLow = -3, kHigh = 3;
 };
 
+/// What ggml computes in several steps, for devices: Self::emit(e, x) in f32. On the CPU one pass is faster.
+template <class Self, DTypeSet kTypes>
+struct ComposedUnaryOp : UnaryOp<Self, kTypes> {
+    static constexpr auto kernels = [] {
+        if constexpr (requires { VectorKernelOf<Self>::kernels; })
+            return VectorKernelOf<Self>::kernels;
+        else
+            return std::array{OnePass<Self>::kKernel};
+    }();
+    static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
+    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
+                                           const NoAttrs&) {
+        return {from_f32(e, Self::emit(e, to_f32(e, x[0], in[0].dtype)), in[0])};
+    }
+};
+
 /// ggml computes f32 and f16 (through f32) with the C library or a polynomial inside WebNN's tolerances.
 template <class Self, Unary kFunction, DTypeSet kTypes>
 struct NativeUnaryOp : UnaryOp<Self, kTypes> {
@@ -96,13 +114,14 @@ T wrapping_neg(T x) {
         return -x;
 }
 
-#define HR_UNARY(Type, text, description, types, expression)                  \
-    struct Type : UnaryOp<Type, types> {                                      \
-        static constexpr std::string_view name = text, summary = description; \
-        template <class T>                                                    \
-        static T apply(T x) {                                                 \
-            return expression;                                                \
-        }                                                                     \
+#define HR_COMPOSED_UNARY(Type, text, emitted, description, types, expression) \
+    struct Type : ComposedUnaryOp<Type, types> {                               \
+        static constexpr std::string_view name = text, summary = description;  \
+        template <class T>                                                     \
+        static T apply(T x) {                                                  \
+            return expression;                                                 \
+        }                                                                      \
+        static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return emitted; }  \
     };
 #define HR_NATIVE_UNARY(Type, text, function, description, types, expression) \
     struct Type : NativeUnaryOp<Type, Unary::function, types> {               \
@@ -125,23 +144,18 @@ HR_NATIVE_UNARY(Gelu, "gelu", gelu_erf, "x (1 + erf(x / sqrt 2)) / 2", kFloats,
 HR_NATIVE_UNARY(Silu, "silu", silu, "x / (1 + e^-x)", kFloats, x / (T(1) + std::exp(-x)))
 HR_NATIVE_UNARY(Floor, "floor", floor, "largest integer not above x", kFloats, std::floor(x))
 HR_NATIVE_UNARY(Ceil, "ceil", ceil, "smallest integer not below x", kFloats, std::ceil(x))
-HR_UNARY(Erf, "erf", "Gauss error function", kFloats, std::erf(x))
-HR_UNARY(Tan, "tan", "tan x, x in radians", kFloats, std::tan(x))
-HR_UNARY(Reciprocal, "reciprocal", "1 / x", kFloats, T(1) / x)
+HR_COMPOSED_UNARY(Erf, "erf", composed::erf(e, x), "Gauss error function", kFloats, std::erf(x))
+HR_COMPOSED_UNARY(Tan, "tan", e.binary(Binary::div, e.unary(Unary::sin, x), e.unary(Unary::cos, x)),
+                  "tan x, x in radians", kFloats, std::tan(x))
+HR_COMPOSED_UNARY(Reciprocal, "reciprocal", composed::reciprocal(e, x), "1 / x", kFloats, T(1) / x)
 
-struct Relu : UnaryOp<Relu, kSignedNumbers> {
+struct Relu : ComposedUnaryOp<Relu, kSignedNumbers> {
     static constexpr std::string_view name = "relu", summary = "max(x, 0)";
     template <class T>
     static T apply(T x) {
         return x < T(0) ? T(0) : x;
     }
-    static Status lowerable(const Operands& in, const NoAttrs&) {
-        return in[0].dtype == DType::f32 ? success() : unsupported("{}", name_of(in[0].dtype));
-    }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
-                                           const NoAttrs&) {
-        return {lower_activation(e, Activation::relu, x[0])};
-    }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return lower_activation(e, Activation::relu, x); }
 };
 
 struct Log : NativeUnaryOp<Log, Unary::log, kFloats> {
@@ -161,47 +175,46 @@ struct Sqrt : NativeUnaryOp<Sqrt, Unary::sqrt, kFloats> {
     }
 };
 
-struct GeluTanh : UnaryOp<GeluTanh, kFloats> {
+struct GeluTanh : ComposedUnaryOp<GeluTanh, kFloats> {
     static constexpr std::string_view name = "gelu_tanh",
                                       summary = "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2";
     template <class T>
     static T apply(T x) {
         return static_cast<T>(gelu_tanh(x));
     }
-    static Status lowerable(const Operands& in, const NoAttrs&) {
-        return in[0].dtype == DType::f32 ? success() : unsupported("{}", name_of(in[0].dtype));
-    }
-    static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands&,
-                                           const NoAttrs&) {
-        return {lower_gelu_tanh(e, x[0])};
-    }
+    static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return lower_gelu_tanh(e, x); }
 };
 
 /// Functions of a part of the real numbers, from which their samples are drawn.
-#define HR_UNARY_WITHIN(Type, text, low, high, description, expression)       \
-    struct Type : UnaryOp<Type, kFloats> {                                    \
-        static constexpr std::string_view name = text, summary = description; \
-        static constexpr double kLow = low, kHigh = high;                     \
-        template <class T>                                                    \
-        static T apply(T x) {                                                 \
-            return expression;                                                \
-        }                                                                     \
+#define HR_UNARY_WITHIN(Type, text, emitted, low, high, description, expression) \
+    struct Type : ComposedUnaryOp<Type, kFloats> {                               \
+        static constexpr std::string_view name = text, summary = description;    \
+        static constexpr double kLow = low, kHigh = high;                        \
+        template <class T>                                                       \
+        static T apply(T x) {                                                    \
+            return expression;                                                   \
+        }                                                                        \
+        static ggml_tensor* emit(Emit& e, ggml_tensor* x) { return emitted; }    \
     };
 
-HR_UNARY_WITHIN(Asin, "asin", -1, 1, "arc sine of x, in radians", std::asin(x))
-HR_UNARY_WITHIN(Acos, "acos", -1, 1, "arc cosine of x, in radians", std::acos(x))
-HR_UNARY_WITHIN(Atan, "atan", -9, 9, "arc tangent of x, in radians", std::atan(x))
-HR_UNARY_WITHIN(Sinh, "sinh", -3, 3, "hyperbolic sine", std::sinh(x))
-HR_UNARY_WITHIN(Cosh, "cosh", -3, 3, "hyperbolic cosine", std::cosh(x))
-HR_UNARY_WITHIN(Asinh, "asinh", -9, 9, "inverse of sinh", std::asinh(x))
-HR_UNARY_WITHIN(Acosh, "acosh", 1, 9, "inverse of cosh, not negative", std::acosh(x))
-HR_UNARY_WITHIN(Atanh, "atanh", -0.9, 0.9, "inverse of tanh", std::atanh(x))
-HR_UNARY_WITHIN(Expm1, "expm1", -3, 3, "e^x - 1, exact near 0", std::expm1(x))
-HR_UNARY_WITHIN(Log1p, "log1p", -0.9, 9, "log(1 + x), exact near 0", std::log1p(x))
-HR_UNARY_WITHIN(Log2, "log2", 0.01, 9, "logarithm to base 2", std::log2(x))
-HR_UNARY_WITHIN(Log10, "log10", 0.01, 9, "logarithm to base 10", std::log10(x))
+constexpr float kPerLn2 = std::numbers::log2e_v<float>, kPerLn10 = std::numbers::log10e_v<float>;
 
-#undef HR_UNARY
+HR_UNARY_WITHIN(Asin, "asin", composed::asin(e, x), -1, 1, "arc sine of x, in radians", std::asin(x))
+HR_UNARY_WITHIN(Acos, "acos", composed::acos(e, x), -1, 1, "arc cosine of x, in radians", std::acos(x))
+HR_UNARY_WITHIN(Atan, "atan", composed::atan(e, x), -9, 9, "arc tangent of x, in radians", std::atan(x))
+HR_UNARY_WITHIN(Sinh, "sinh", composed::sinh(e, x), -3, 3, "hyperbolic sine", std::sinh(x))
+HR_UNARY_WITHIN(Cosh, "cosh", composed::cosh(e, x), -3, 3, "hyperbolic cosine", std::cosh(x))
+HR_UNARY_WITHIN(Asinh, "asinh", composed::asinh(e, x), -9, 9, "inverse of sinh", std::asinh(x))
+HR_UNARY_WITHIN(Acosh, "acosh", composed::acosh(e, x), 1, 9, "inverse of cosh, not negative", std::acosh(x))
+HR_UNARY_WITHIN(Atanh, "atanh", composed::atanh(e, x), -0.9, 0.9, "inverse of tanh", std::atanh(x))
+HR_UNARY_WITHIN(Expm1, "expm1", composed::expm1(e, x), -3, 3, "e^x - 1, exact near 0", std::expm1(x))
+HR_UNARY_WITHIN(Log1p, "log1p", composed::log1p(e, x), -0.9, 9, "log(1 + x), exact near 0", std::log1p(x))
+HR_UNARY_WITHIN(Log2, "log2", e.scale(composed::log(e, x), kPerLn2, 0), 0.01, 9, "logarithm to base 2",
+                std::log2(x))
+HR_UNARY_WITHIN(Log10, "log10", e.scale(composed::log(e, x), kPerLn10, 0), 0.01, 9, "logarithm to base 10",
+                std::log10(x))
+
+#undef HR_COMPOSED_UNARY
 #undef HR_NATIVE_UNARY
 #undef HR_UNARY_WITHIN
 

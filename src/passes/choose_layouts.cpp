@@ -212,7 +212,8 @@ Pass choose_layouts_pass() {
     return {.name = "choose_layouts",
             .summary = "puts the channels of images first or last, as kernels are fastest",
             .run = &choose_layouts,
-            .after = {"fuse_matmul_epilogue", "fuse_integer_product_epilogue", "fuse_convolution_epilogue"}};
+            .after = {"fuse_matmul_epilogue", "fuse_integer_product_epilogue", "fuse_convolution_epilogue",
+                      "allow_bf16_products"}};
 }
 
 }  // namespace headrace

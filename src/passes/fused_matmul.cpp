@@ -41,6 +41,7 @@ std::optional<FusedMatmul> fused_matmul(const Graph& graph, const Node& node) {
         p.transpose_b = attr<bool>(node, "transpose_b");
         p.activation = attr<std::string>(node, "activation");
         p.round_a = attr<bool>(node, "round_a");
+        p.round_to_bf16 = attr<bool>(node, "round_to_bf16");
     } else if (!is(node, "matmul")) {
         return std::nullopt;
     }
@@ -57,7 +58,8 @@ Result<Node> make_fused(Graph& graph, const FusedMatmul& product, std::vector<Va
               .label = std::move(label)};
     HR_ASSIGN(node.attrs, fused.make_attrs({{"transpose_b", product.transpose_b},
                                             {"activation", product.activation},
-                                            {"round_a", product.round_a}}));
+                                            {"round_a", product.round_a},
+                                            {"round_to_bf16", product.round_to_bf16}}));
     if (product.bias != kNoValue) node.inputs[2] = flattened(graph, product.bias);
     while (node.inputs.back() == kNoValue) node.inputs.pop_back();
     return node;

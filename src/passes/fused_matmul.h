@@ -11,7 +11,7 @@ struct FusedMatmul {
     ValueId a = kNoValue, b = kNoValue, bias = kNoValue, residual = kNoValue;
     bool transpose_b = false;
     std::string activation = "none";
-    bool round_a = false;
+    bool round_a = false, round_to_bf16 = false;
 };
 
 /// A node that a fused_matmul can stand for: matmul with one matrix b, a plain gemm, fused_matmul itself.

@@ -16,8 +16,9 @@ using Side = MinCut::Node;
 /// channels first copies its input and transposes its output, too, a piece at a time in the cache; one of
 /// single pixels only copies, and a stem that writes its channels last need not transpose.
 constexpr double kPointwise = 0.1, kStem = 0.5, kWindows = 1, kStridedDepthwise = 0.25;
-/// In those 150 µs a core does 15 million operations, of which transformed filters save half.
-constexpr double kTransformedFilters = 0.03;
+/// In those 150 µs a core does 15 million operations, of which transformed filters save half, and products in
+/// 16 bits as well.
+constexpr double kHalfOfOperations = 0.03;
 /// A transposed convolution with channels first gathers its filters in each run, and adds products that
 /// overlap one by one.
 constexpr double kTransposed = 0.2, kGatheredFilters = 4, kAddedProducts = 1;
@@ -149,11 +150,13 @@ private:
         const TensorType& filter = graph_.value(node.inputs[1]).type;
         const std::int64_t out_channels = channels_of(out, given);
         const bool is_pointwise = filter.elements() == channels * out_channels;
-        if (is_pointwise) return kPointwise * moved;
-        const bool is_transformed = kernel && kernel->name == "nhwc_winograd_conv2d_f32";
+        const bool saves_half =
+            kernel && (kernel->name == "nhwc_winograd_conv2d_f32" ||
+                       kernel->name == "nhwc_bf16_winograd_conv2d" || kernel->name == "nhwc_bf16_conv2d");
         const double operations = 2.0 * static_cast<double>(out.elements()) *
                                   static_cast<double>(filter.elements()) / static_cast<double>(out_channels);
-        return kWindows * moved + (is_transformed ? kTransformedFilters * operations : 0);
+        return (is_pointwise ? kPointwise : kWindows) * moved +
+               (saves_half ? kHalfOfOperations * operations : 0);
     }
 
     double gain_of_transposed(const Node& node, ImageOrder given) const {

@@ -42,6 +42,8 @@ struct PassContext {
     BlockFormat weights = BlockFormat::plain;
     /// Whether products with those matrices may round their other operand (fused_matmul's round_a).
     bool round_activations = false;
+    /// Whether products of f32 may round what they multiply to bf16, in which this machine is faster.
+    bool round_to_bf16 = false;
     /// Whether the CPU runs the graph, whose kernels are made for f32.
     bool runs_on_cpu = true;
     /// Whether those kernels may be used; choose_layouts asks which apply.

@@ -102,6 +102,7 @@ Result<Counts> quantize_weights(Graph& graph, const PassContext& context) {
         product->b = it->second;
         product->transpose_b = true;
         product->round_a = context.round_activations;
+        product->round_to_bf16 = false;
         HR_ASSIGN(Node node, make_fused(graph, *product, graph.nodes[i].outputs, graph.nodes[i].label));
         graph.nodes[i] = std::move(node);
     }

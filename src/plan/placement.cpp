@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "emit/emit.h"
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "ops/op_name.h"
 
 namespace headrace {
 namespace {
@@ -33,18 +35,64 @@ bool is_exact(const DeviceArithmetic& arithmetic, const ggml_tensor* tensor) {
     }
 }
 
+/// CUDA's grids have so many blocks in their second and third dimension, where some of ggml's operations have
+/// the tensor's, do not check that, and end the process.
+bool fits_grid(const ggml_tensor* t) {
+    constexpr std::int64_t kMost = 65535;
+    switch (t->op) {
+        case GGML_OP_PAD: return t->ne[1] <= kMost && t->ne[2] * t->ne[3] <= kMost;
+        case GGML_OP_CONCAT:
+        case GGML_OP_CUMSUM:
+        case GGML_OP_NORM:
+        case GGML_OP_RMS_NORM:
+        case GGML_OP_SOFT_MAX:
+        case GGML_OP_TRI: return t->ne[2] <= kMost && t->ne[3] <= kMost;
+        default: return true;
+    }
+}
+
+/// Some devices say that they copy other types, too, and end the process.
+bool is_copied(const ggml_tensor* t) {
+    const auto is_known = [](ggml_type type) {
+        return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16 ||
+               type == GGML_TYPE_I32;
+    };
+    if (t->op != GGML_OP_CPY && t->op != GGML_OP_CONT && t->op != GGML_OP_DUP) return true;
+    return is_known(t->type) && is_known(t->src[0]->type);
+}
+
 }  // namespace
 
-std::size_t most_tensors(const Node& node) {
-    constexpr std::size_t kPerNode = 48, kPerOperand = 4;
-    return kPerNode +
-           kPerOperand * (std::max(node.inputs.size(), node.op->operands.size()) + node.outputs.size());
+std::size_t most_tensors(const Graph& graph, const Node& node) {
+    constexpr std::size_t kPerNode = 256, kPerOperand = 4, kPerStep = 128;
+    const std::size_t operands = std::max(node.inputs.size(), node.op->operands.size());
+    std::size_t steps = 0;
+    if (is(node, "lstm") || is(node, "gru") || is(node, "lstm_recurrence") || is(node, "gru_recurrence")) {
+        constexpr std::int64_t kMost = 64;  // ops::kMostLoweredSteps: others have no lowering
+        steps =
+            static_cast<std::size_t>(std::min(2 * graph.value(node.inputs[0]).type.shape[0].size(), kMost));
+    }
+    return kPerNode + kPerStep * steps + kPerOperand * (operands + node.outputs.size());
+}
+
+std::vector<ValueId> written_states(const Graph& graph) {
+    std::map<ValueId, ValueId> state_of;  // of new versions
+    std::vector<ValueId> written;
+    for (const Node& node : graph.nodes) {
+        written.push_back(kNoValue);
+        if (node.op->is_pure()) continue;
+        const ValueId operand = node.inputs[node.op->writes_state];
+        const auto version = state_of.find(operand);
+        written.back() = version == state_of.end() ? operand : version->second;
+        state_of[node.outputs[0]] = written.back();
+    }
+    return written;
 }
 
 bool takes(ggml_backend_device* device, const DeviceArithmetic& arithmetic, const Graph& graph,
            const Node& node) {
     if (std::ranges::find(arithmetic.distrusted, node.op->name) != arithmetic.distrusted.end()) return false;
-    const std::size_t tensors = most_tensors(node) + node.inputs.size();
+    const std::size_t tensors = most_tensors(graph, node) + node.inputs.size();
     const std::unique_ptr<ggml_context, ContextFree> context(
         ggml_init({.mem_size = tensors * ggml_tensor_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
     if (!context) return false;
@@ -57,10 +105,13 @@ bool takes(ggml_backend_device* device, const DeviceArithmetic& arithmetic, cons
     node.op->lower(emit, operands, Operands(types), node.attrs.get());
 
     ggml_backend_buffer_type_t memory = ggml_backend_dev_buffer_type(device);
-    for (ggml_tensor* t = ggml_get_first_tensor(context.get()); t; t = ggml_get_next_tensor(context.get(), t))
-        if (!is_exact(arithmetic, t) || !ggml_backend_dev_supports_op(device, t) ||
-            (!t->view_src && !fits(memory, t)))
+    for (ggml_tensor* t = ggml_get_first_tensor(context.get()); t;
+         t = ggml_get_next_tensor(context.get(), t)) {
+        if (Emit::is_for_cpu(t)) continue;
+        if (!is_exact(arithmetic, t) || !fits_grid(t) || !is_copied(t) ||
+            !ggml_backend_dev_supports_op(device, t) || (!t->view_src && !fits(memory, t)))
             return false;
+    }
     return true;
 }
 

@@ -60,8 +60,7 @@ NodePlan plan_node(const Graph& graph, const Node& node, const PlanOptions& opti
     const auto is_taken_by = [&](ggml_backend_device* device) {
         return takes(device, options.arithmetic, graph, node);
     };
-    // States live in CPU memory; a write on another device would change only the scheduler's copy.
-    if (!options.devices.empty() && lowerable && node.op->is_pure() &&
+    if (!options.devices.empty() && lowerable && (node.op->is_pure() || options.states_on_device) &&
         std::all_of(options.devices.begin(), options.devices.end(), is_taken_by)) {
         plan.implementation = Implementation::native;
         plan.on_device = true;
@@ -109,6 +108,28 @@ void keep_within_room(Plan& plan, const PlanOptions& options, std::vector<bool>&
     }
 }
 
+/// A write on another device than the state's would change only the scheduler's copy: all that write one run
+/// where it is.
+void place_states(Plan& plan, const PlanOptions& options, std::vector<bool>& changed_nodes) {
+    PlanOptions without_device = options;
+    without_device.devices.clear();
+    const std::vector<ValueId> written = written_states(plan.graph);
+    plan.device_states.assign(plan.graph.states.size(), false);
+    for (std::size_t s = 0; s < plan.graph.states.size(); ++s) {
+        std::vector<std::size_t> writers;
+        for (std::size_t i = 0; i < plan.nodes.size(); ++i)
+            if (written[i] == plan.graph.states[s]) writers.push_back(i);
+        const auto is_there = [&](std::size_t i) { return plan.nodes[i].on_device; };
+        plan.device_states[s] = !writers.empty() && std::ranges::all_of(writers, is_there);
+        if (plan.device_states[s]) continue;
+        for (const std::size_t i : writers) {
+            if (!is_there(i)) continue;
+            plan.nodes[i] = plan_node(plan.graph, plan.graph.nodes[i], without_device);
+            changed_nodes[i] = true;
+        }
+    }
+}
+
 bool reads_packed(const NodePlan& plan) { return plan.kernel && plan.kernel->packed_operand >= 0; }
 
 /// Has the weights of changed nodes packed, all at once.
@@ -131,7 +152,7 @@ Status add_aligned(Plan& plan, ValueId id, PackedConstants& packed) {
 /// Whether a node only copies bytes of an operand, wherever they lie: of a vocabulary in a file, the pages
 /// that are needed.
 bool only_copies(const Plan& plan, const Node& node, const NodePlan& chosen, std::size_t operand) {
-    return is(node, "gather") && operand == 0 && chosen.implementation == Implementation::reference &&
+    return is(node, "gather") && operand == 0 && chosen.implementation != Implementation::native &&
            plan.graph.value(node.inputs[operand]).type.format == BlockFormat::plain;
 }
 
@@ -201,6 +222,7 @@ Status replan(Plan& plan, const PlanOptions& options, PackedConstants& packed,
     for (std::size_t i = 0; i < plan.nodes.size(); ++i)
         if (changed_nodes[i]) plan.nodes[i] = plan_node(plan.graph, plan.graph.nodes[i], options);
     keep_within_room(plan, options, changed_nodes);
+    place_states(plan, options, changed_nodes);
     pack(plan, options, packed, changed_nodes);
     plan.flops = plan.bytes = 0;
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -35,6 +35,7 @@ struct PlanOptions {
     std::vector<ggml_backend_device*> devices = {};  ///< that share the graph; none: the CPU alone
     DeviceArithmetic arithmetic = {};                ///< of those devices
     std::uint64_t device_room = UINT64_MAX;          ///< bytes that constants may take there
+    bool states_on_device = false;                   ///< they may lie there
     bool packed_kernels = true;
     bool native_ops = true;
     bool low_memory = false;         ///< no kernel that grows_weights, where there is another
@@ -57,6 +58,8 @@ struct Plan {
     SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
     ProductForms device_products = {};  ///< of nodes on a device
+    /// Of the graph's states: it lies on the device, where all is that writes it.
+    std::vector<bool> device_states;
     /// Of constants that a file has at places where kernels cannot read them, those that some node reads
     /// plain.
     std::map<const Constant*, std::shared_ptr<const std::byte>> aligned;

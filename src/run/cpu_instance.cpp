@@ -71,7 +71,7 @@ public:
     CpuInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered, const BufferPool& buffers)
         : Instance(std::move(plan), std::move(lowered)), buffers_(buffers) {}
 
-    Status prepare(const StateBuffers& states);
+    Status prepare(const States& states);
     Result<bool> adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) override;
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
@@ -102,7 +102,7 @@ private:
     bool small_ = false;
 };
 
-Status CpuInstance::prepare(const StateBuffers& states) {
+Status CpuInstance::prepare(const States& states) {
     place_leaves(states);
     const Graph& graph = plan_->graph;
     for (std::size_t i = 0; i < lowered_.inputs.size(); ++i) {
@@ -280,11 +280,14 @@ Status CpuInstance::run(std::span<const InputView> inputs, std::span<const Outpu
                         const RunOptions& options) {
     using Clock = std::chrono::steady_clock;
     stats_.inputs_bound = stats_.inputs_copied = stats_.outputs_bound = stats_.outputs_copied = 0;
+    HR_TRY(bring_states(nullptr));
     for (std::size_t i = 0; i < inputs.size(); ++i) HR_TRY(bind_input(inputs_[i], inputs[i]));
     for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(bind_output(outputs_[i], outputs[i]));
     stats_.threads = small_ ? 1 : choice_.choose(threads);
     const auto start = small_ ? Clock::time_point() : Clock::now();
-    HR_TRY(compute(stats_.threads, options));
+    const Status computed = compute(stats_.threads, options);
+    note_written_states(nullptr);
+    HR_TRY(computed);
     if (!small_)
         choice_.record(stats_.threads,
                        std::chrono::duration<double, std::micro>(Clock::now() - start).count());
@@ -295,8 +298,8 @@ Status CpuInstance::run(std::span<const InputView> inputs, std::span<const Outpu
 
 }  // namespace
 
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan,
-                                                    const StateBuffers& states, const BufferPool& buffers) {
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, const States& states,
+                                                    const BufferPool& buffers) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<CpuInstance>(std::move(plan), std::move(lowered), buffers);
     HR_TRY(instance->prepare(states));

@@ -1,5 +1,7 @@
 #include "run/instance.h"
 
+#include <algorithm>
+
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "ir/kernel_error.h"
@@ -26,10 +28,32 @@ const std::byte* place_of(const Plan& plan, const Constant& constant) {
 
 }  // namespace
 
-void Instance::place_leaves(const StateBuffers& states) {
-    for (std::size_t i = 0; i < states.size(); ++i) place_on_host(lowered_.states[i], states[i]->data());
+void Instance::place_leaves(const States& states) {
+    states_ = states;
+    is_written_.assign(states.size(), false);
+    for (const ValueId state : written_states(plan_->graph))
+        if (const auto at = std::ranges::find(plan_->graph.states, state); at != plan_->graph.states.end())
+            is_written_[static_cast<std::size_t>(at - plan_->graph.states.begin())] = true;
+    for (std::size_t i = 0; i < states.size(); ++i)
+        if (!is_on_device(i)) place_on_host(lowered_.states[i], states[i]->host());
     for (const ConstantTensor& c : lowered_.constants)
         if (!c.on_device) place_on_host(c.tensor, const_cast<std::byte*>(place_of(*plan_, *c.constant)));
+}
+
+Status Instance::bring_states(const Device* device) {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+        HR_TRY(is_on_device(i) ? states_[i]->bring_to(*device) : states_[i]->bring_to_host());
+    return success();
+}
+
+void Instance::note_written_states(const Device* device) {
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+        if (!is_written_[i]) continue;
+        if (is_on_device(i))
+            states_[i]->written_on(*device);
+        else
+            states_[i]->written_on_host();
+    }
 }
 
 std::size_t Instance::own_bytes() const {

@@ -9,11 +9,12 @@
 #include "plan/plan.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
+#include "run/state_memory.h"
 
 namespace headrace {
 
 /// A session's state tensors, shared by its instances and perhaps with other sessions.
-using StateBuffers = std::vector<std::shared_ptr<PooledBuffer>>;
+using States = std::vector<std::shared_ptr<StateMemory>>;
 
 /// A plan made runnable: the ggml graph with its memory. Belongs to one session.
 class Instance {
@@ -39,8 +40,14 @@ public:
 protected:
     Instance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : plan_(std::move(plan)), lowered_(std::move(lowered)) {}
-    /// Points states at the session's buffers and CPU constants at their bytes.
-    void place_leaves(const StateBuffers& states);
+    /// Points states on the host at the session's memory and CPU constants at their bytes.
+    void place_leaves(const States& states);
+    /// Before and after a run: what it reads of states is where it reads it, and what it wrote is the newest.
+    Status bring_states(const Device* device);
+    void note_written_states(const Device* device);
+    bool is_on_device(std::size_t state) const {
+        return state < plan_->device_states.size() && plan_->device_states[state];
+    }
     Status take_failures();
     static Error run_was_stopped() { return {Code::cancelled, "the run was stopped by its caller"}; }
     static Status check_may_run(const RunOptions& options) {
@@ -49,17 +56,19 @@ protected:
 
     std::shared_ptr<const Plan> plan_;
     LoweredGraph lowered_;
+    States states_;
+    std::vector<bool> is_written_;  ///< of states: by this plan
     RunStats stats_;
 };
 
 /// On the CPU alone: ggml's compute call directly, inputs and outputs bound to caller memory, activations in
 /// a buffer that goes back to the pool after each run.
-Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan,
-                                                    const StateBuffers& states, const BufferPool& buffers);
+Result<std::unique_ptr<Instance>> make_cpu_instance(std::shared_ptr<const Plan> plan, const States& states,
+                                                    const BufferPool& buffers);
 
 /// On a device with the CPU beside it, through ggml's scheduler.
 Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
-                                                          const StateBuffers& states, const Device& device,
+                                                          const States& states, const Device& device,
                                                           DeviceConstants& constants);
 
 }  // namespace headrace

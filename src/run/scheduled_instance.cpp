@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "emit/emit.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
@@ -31,7 +32,7 @@ public:
     ScheduledInstance(std::shared_ptr<const Plan> plan, LoweredGraph lowered)
         : Instance(std::move(plan), std::move(lowered)) {}
 
-    Status prepare(const StateBuffers& states, const Device& device, DeviceConstants& constants);
+    Status prepare(const States& states, const Device& device, DeviceConstants& constants);
     Status run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,
                const RunOptions& options) override;
     /// The scheduler keeps the activations' memory.
@@ -127,7 +128,8 @@ void ScheduledInstance::assign_leaves() {
         ggml_backend_sched_set_tensor_backend(sched_.get(), t, backend.get());
     };
     for (ggml_tensor* t : lowered_.inputs) assign(t, cpu_);
-    for (ggml_tensor* t : lowered_.states) assign(t, cpu_);
+    for (std::size_t i = 0; i < lowered_.states.size(); ++i)
+        assign(lowered_.states[i], is_on_device(i) ? devices_.front() : cpu_);
     for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
         const ConstantTensor& c = lowered_.constants[i];
         assign(c.tensor, c.on_device ? devices_[device_of_constant_[i]] : cpu_);
@@ -144,11 +146,14 @@ void ScheduledInstance::assign_backends() {
         const auto [first, last] = lowered_.node_ranges[i];
         const std::size_t device = device_of_node_[i];
         bool on_device = plan_->nodes[i].on_device;
-        for (int n = first; on_device && n < last; ++n)
-            on_device = ggml_backend_supports_op(devices_[device].get(), ggml_graph_node(lowered_.graph, n));
+        // To what writes a state, which lies there, nothing is added.
+        for (int n = first; on_device && plan_->graph.nodes[i].op->is_pure() && n < last; ++n) {
+            const ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
+            on_device = Emit::is_for_cpu(t) || ggml_backend_supports_op(devices_[device].get(), t);
+        }
         for (int n = first; n < last; ++n) {
             ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
-            ggml_backend_t chosen = on_device ? devices_[device].get() : cpu_.get();
+            ggml_backend_t chosen = on_device && !Emit::is_for_cpu(t) ? devices_[device].get() : cpu_.get();
             if (is_view(t)) chosen = ggml_backend_sched_get_tensor_backend(sched_.get(), t->view_src);
             ggml_backend_sched_set_tensor_backend(sched_.get(), t, chosen);
         }
@@ -176,10 +181,11 @@ bool ScheduledInstance::place_in(const Arena& arena) {
     return true;
 }
 
-Status ScheduledInstance::prepare(const StateBuffers& states, const Device& named,
-                                  DeviceConstants& constants) {
+Status ScheduledInstance::prepare(const States& states, const Device& named, DeviceConstants& constants) {
     HR_TRY(open(named, constants));
     place_leaves(states);
+    for (std::size_t i = 0; i < states.size(); ++i)
+        if (is_on_device(i)) HR_TRY(states[i]->place_on(placed_.front()->device, lowered_.states[i]));
     HR_TRY(place_constants(constants));
     for (ggml_tensor* t : lowered_.outputs) {
         ggml_set_output(t);
@@ -278,7 +284,10 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
             ggml_backend_tensor_set(lowered_.inputs[i], inputs[i].data, 0, ggml_nbytes(lowered_.inputs[i]));
     stats_.inputs_copied = static_cast<std::int64_t>(inputs.size());
     stats_.threads = threads;
-    HR_TRY(compute_on_device(threads, options.profile));
+    HR_TRY(bring_states(&placed_.front()->device));
+    const Status computed = compute_on_device(threads, options.profile);
+    note_written_states(&placed_.front()->device);
+    HR_TRY(computed);
     HR_TRY(take_failures());
     HR_TRY(device_call(device_names(), [&] {
         for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
@@ -302,7 +311,7 @@ void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> in
 }  // namespace
 
 Result<std::unique_ptr<Instance>> make_scheduled_instance(std::shared_ptr<const Plan> plan,
-                                                          const StateBuffers& states, const Device& device,
+                                                          const States& states, const Device& device,
                                                           DeviceConstants& constants) {
     HR_ASSIGN(LoweredGraph lowered, lower(*plan));
     auto instance = std::make_unique<ScheduledInstance>(std::move(plan), std::move(lowered));

@@ -149,9 +149,7 @@ TEST(BufferPool, HandsOutNoMoreThanItsLimitTogether) {
 
 TEST(BufferPool, FreesWhatIsIdleBeforeBothTogetherPassItsLimit) {
     const BufferPool pool(16, 1 << 20, 1024);
-    {
-        const PooledBuffer a = take(pool, 256), b = take(pool, 320);
-    }  // b comes back first
+    { const PooledBuffer a = take(pool, 256), b = take(pool, 320); }  // b comes back first
     EXPECT_EQ(pool.stats().idle_bytes, 576u);
     const PooledBuffer held = take(pool, 640);
     EXPECT_EQ(pool.stats().idle_bytes, 256u) << "the longest idle goes, and no more than has to";

@@ -129,6 +129,22 @@ def test_low_memory_does_without_transformed_filters(tmp_path):
     assert "packed 2.25 MiB (0.00 mapped, 0.00 transformed)" in low
 
 
+def test_products_are_rounded_where_they_may_be_fast(tmp_path):
+    builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
+    w = np.random.default_rng(0).standard_normal((512, 256)).astype(np.float32)
+    y = builder.matmul(builder.input("x", [2, 512], "float32"), builder.constant(w))
+    builder.build({"y": y}).save(str(tmp_path / "model.hrg"))
+    exact, fast = (
+        headrace("inspect", tmp_path / "model.hrg", "--precision", precision)
+        for precision in ("exact", "fast")
+    )
+    assert "bf16_gemm_f32" not in exact and "round_to_bf16=true" not in exact
+    if "avx512_bf16" in Path("/proc/cpuinfo").read_text():
+        assert "bf16_gemm_f32" in fast and "packed 0.25 MiB" in fast
+    else:
+        assert "packed 0.50 MiB" in fast
+
+
 def test_packed_weights_are_kept_where_one_wants_them(tmp_path):
     builder = webnn.ML().create_context(accelerated=False).create_graph_builder()
     w = np.random.default_rng(0).standard_normal((1024, 512)).astype(np.float32)

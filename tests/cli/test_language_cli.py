@@ -199,6 +199,14 @@ def test_the_version_names_the_libraries_versions_too():
         assert re.match(r"headrace \d.*\nllama\.cpp \d+\.\d\S*( \(b\d+-[0-9a-f]{9,}\))?, ggml \d", said), said
 
 
+def test_parameters_are_json_for_programs():
+    rows = {row["path"]: row for row in json.loads(headrace("parameters", "--json", "-").stdout)}
+    temperature = rows["sampling.temp"]
+    assert (temperature["set_in"], temperature["default"]) == ("request", 0.8)
+    assert "temperature" in temperature["names"] and temperature["values"] and temperature["has_effect"]
+    assert not all(row["has_effect"] for row in rows.values())
+
+
 def test_parameters_lists_every_section():
     page = headrace("parameters").stdout
     for name in ("n_predict", "dynatemp", "max_sessions", "n_gpu_layers", "retention_ms"):

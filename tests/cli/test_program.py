@@ -88,8 +88,10 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["transmogrify"], 2, "there is no command 'transmogrify'; headrace --help lists them"),
         (["run"], 2, "graph is required; headrace run --help explains"),
         (["run", "x.onnx", "--speed"], 2, "--speed"),
-        (["bench", "x.onnx", "--threads", "many"], 2, "--threads"),
-        (["bench-llm", "x.gguf", "--rounds", "0"], 2, "--rounds"),
+        (["bench", "x.onnx", "--threads", "two"], 2, "--threads takes a number, not 'two';"),
+        (["run", "x.onnx", "--threads", "2.5"], 2, "--threads takes a whole number, not '2.5';"),
+        (["serve-rpc", "--port", "http"], 2, "--port takes a number from 0 to 65535, not 'http';"),
+        (["bench-llm", "x.gguf", "--rounds", "0"], 2, "--rounds takes a number from 1 to 1048576, not '0';"),
         (["completion", "tcsh"], 2, "tcsh"),
         (["run", "x.onnx", "--weights", "q8_0"], 2, "--weight-format"),
         (["run", "x.onnx", "--threads", "-1"], 2, "--threads: -1 is less than 0"),
@@ -100,6 +102,12 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["run", "x.hrg", "--dimension", "batch=2"], 2, "--dimension is for ONNX models"),
         (["bench", "x.onnx", "--profile", "--tune"], 2, "choose one"),
         (["convert", "x.hrg", "y.hrg"], 2, "convert reads ONNX models"),
+        (
+            ["convert", "x.onnx", "y.json", "--weight-format", "q4_0"],
+            2,
+            "only .hrg files hold weights of 4 bits",
+        ),
+        (["convert", "x.onnx", "y.hrg", "--weight-format", "q9"], 2, "--weight-format"),
         (["run", "x.onnx", "--device", "abacus"], 1, "x.onnx"),
     ],
 )
@@ -116,7 +124,7 @@ def test_open_dimensions_are_made_up_alike_for_all_inputs_and_said(model):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("y: f32[1, 16, 4]")
     assert done.stderr == (
-        "note: open dimensions are made up, batch = 1, words = 16; to choose: --shape x=1,16,3 "
+        "note: dynamic dimensions are made up, batch = 1, words = 16; to choose: --shape x=1,16,3 "
         "or --dimension batch=1\n"
     )
 
@@ -163,6 +171,25 @@ def test_every_command_that_finds_something_has_it_as_json(model, tmp_path):
     assert any(device["name"] == "CPU" and device["total_bytes"] > 0 for device in as_json("devices"))
     ops = {op["name"]: op for op in as_json("ops")}
     assert "ggml" in ops["matmul"]["implementations"] and len(ops["matmul"]["operands"]) == 2
+
+
+@pytest.mark.parametrize(("weights", "largest"), [("q8_0", 0.3), ("q4_0", 0.17)])
+def test_a_model_is_converted_with_smaller_weights(tmp_path, weights, largest):
+    matrix = np.random.default_rng(1).standard_normal((512, 256), np.float32)
+    made = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[n, 512] x) => (float[n, 256] y) { y = MatMul(x, w) }"""
+    )
+    made.graph.initializer.append(onnx.numpy_helper.from_array(matrix, "w"))
+    onnx.save(made, tmp_path / "model.onnx")
+    small = tmp_path / "small.hrg"
+    found = as_json("convert", tmp_path / "model.onnx", small, "--weight-format", weights)
+    assert found["bytes"] == small.stat().st_size < largest * matrix.nbytes
+    given = ("--shape", "x=3,512", "--output")
+    run("run", tmp_path / "model.onnx", *given, f"y={tmp_path}/y.npy")
+    run("run", small, *given, f"y={tmp_path}/rounded.npy")
+    expected, rounded = np.load(tmp_path / "y.npy"), np.load(tmp_path / "rounded.npy")
+    assert 0 < np.abs(rounded - expected).max() / np.abs(expected).max() < 0.1
 
 
 def test_results_beside_onnx_runtime_are_json_alone(model):

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "device/test_device.h"
+#include "engine/special_values.h"
 #include "passes/pipeline.h"
 #include "run/limited/filled_run.h"
 
@@ -57,12 +58,88 @@ TEST(DeviceGraph, GivesWhatTheCpuGivesWhicheverPassIsOff) {
     }
 }
 
-TEST(DeviceGraph, IsInFewPieces) {
+TEST(DeviceGraph, IsInOnePiece) {
     const Ran there = run_filled(network(), {.device = test_device(), .threads = 1});
-    EXPECT_GE(there.nodes_on(test_device()), static_cast<std::int64_t>(there.stats.nodes.size()) - 1)
-        << "all but the state's write";
+    EXPECT_EQ(there.nodes_on(test_device()), static_cast<std::int64_t>(there.stats.nodes.size()));
 }
 
+TEST(DeviceGraph, SpecialValuesAreThoseOfTheReference) {
+    expect_special_values({.device = test_device(), .threads = 1});
+    expect_special_largest({.device = test_device(), .threads = 1});
+    expect_special_choices({.device = test_device(), .threads = 1});
+}
+
+TEST(DeviceGraph, AComparisonDecidesThereWithoutBytes) {
+    TestGraph g;
+    const ValueId x = g.input("x", {4}), y = g.input("y", {4});
+    g.output("z", g.op("where", {g.op("greater", {x, y}), x, g.op("neg", {y})}));
+    Session session(compile(g.finish(), {.device = test_device(), .threads = 1}));
+    EXPECT_EQ(run(session, {{4}, {4}}, {{1, -2, 3, 4}, {0, 5, INFINITY, 4}})[0],
+              (std::vector<float>{1, -5, -INFINITY, -4}));
+    EXPECT_EQ(session.stats().splits, 1);
+}
+
+TEST(DeviceGraph, IndicesOfAnyTypeAreBroughtIntoTheTable) {
+    const std::vector<float> table{0, 1, 10, 11, 20, 21};
+    const auto rows_of = [&]<class T>(const std::vector<T>& indices, DType dtype) {
+        TestGraph g;
+        const ValueId rows = g.constant<float>({3, 2}, table), at = g.input("at", {4}, dtype);
+        g.output("y", g.op("gather", {rows, at}, {{"axis", std::int64_t{0}}}));
+        Session session(compile(g.finish(), {.device = test_device(), .threads = 1}));
+        const std::vector<std::int64_t> shape{4};
+        const std::vector<InputView> in{{dtype, shape, indices.data()}};
+        std::vector<float> y(8);
+        const std::vector<OutputView> out{{y.data(), y.size() * sizeof(float)}};
+        session.run(in, out);
+        EXPECT_EQ(session.stats().nodes[0].device, test_device());
+        return y;
+    };
+    const std::vector<float> expected{20, 21, 10, 11, 0, 1, 20, 21};
+    EXPECT_EQ(rows_of(std::vector<std::int32_t>{-1, 1, -7, 2000000000}, DType::i32), expected);
+    EXPECT_EQ(rows_of(std::vector<std::int64_t>{-1, 1, -7, std::int64_t{1} << 40}, DType::i64), expected);
+    EXPECT_EQ(rows_of(std::vector<std::uint32_t>{2, 1, 0, 4000000000u}, DType::u32), expected);
+}
+
+/// total[2 : 5] += x, and what is in it then.
+Graph accumulator() {
+    TestGraph g;
+    const ValueId total = g.state("total", {6}), x = g.input("x", {3});
+    g.output("total", g.op("accumulate", {total, x}, {{"offset", std::int64_t{2}}}));
+    return g.finish();
+}
+
+std::vector<float> state_of(const Session& session) {
+    std::vector<float> values(6);
+    session.read_state("total", values.data(), values.size() * sizeof(float));
+    return values;
+}
+
+TEST(DeviceState, AccumulatesThereFromRunToRun) {
+    Session session(compile(accumulator(), {.device = test_device(), .threads = 1}));
+    const std::vector<float> x{1, 2, 4};
+    run(session, {{3}}, {x});
+    EXPECT_EQ(session.stats().nodes[0].device, test_device());
+    EXPECT_EQ(run(session, {{3}}, {x})[0], (std::vector<float>{0, 0, 2, 4, 8, 0}));
+    EXPECT_EQ(state_of(session), (std::vector<float>{0, 0, 2, 4, 8, 0}));
+    const std::vector<float> other{9, 8, 7, 6, 5, 4};
+    session.write_state("total", other.data(), other.size() * sizeof(float));
+    EXPECT_EQ(run(session, {{3}}, {x})[0], (std::vector<float>{9, 8, 8, 8, 9, 4}));
+    session.reset_states();
+    EXPECT_EQ(run(session, {{3}}, {x})[0], (std::vector<float>{0, 0, 1, 2, 4, 0}));
+}
+
+TEST(DeviceState, IsSharedByASessionOnTheCpu) {
+    Session there(compile(accumulator(), {.device = test_device(), .threads = 1}));
+    const Session* const sharing[] = {&there};
+    Session here(compile(accumulator(), {.threads = 1}), sharing);
+    const std::vector<float> x{1, 2, 4};
+    run(there, {{3}}, {x});
+    EXPECT_EQ(run(here, {{3}}, {x})[0], (std::vector<float>{0, 0, 2, 4, 8, 0}));
+    EXPECT_EQ(run(there, {{3}}, {x})[0], (std::vector<float>{0, 0, 3, 6, 12, 0}));
+    EXPECT_EQ(state_of(here), (std::vector<float>{0, 0, 3, 6, 12, 0}));
+}
+
+/// One that ggml has no operation for keeps the state, and the other write, on the CPU.
 TEST(DeviceGraph, NanComesThroughWhatGgmlWouldMakeANumberOf) {
     TestGraph g;
     const ValueId x = g.input("x", {1, 1, 2, 2});

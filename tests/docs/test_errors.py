@@ -65,7 +65,13 @@ def test_both_tables_have_every_code_in_the_headers_order():
 
 def test_pythons_exceptions_are_those_of_the_extension():
     made = cpp_switch("python/src/core.cpp", "python_exception(Code code) {")
+    made["unsupported"] = made["unsupported"].replace("unsupported_error", "UnsupportedError")
     assert column("Python, graphs") == {code: made[code].removeprefix("PyExc_") for code in codes()}
+    assert headrace_core().UnsupportedError.__mro__[1] is ValueError
+
+
+def headrace_core():
+    return pytest.importorskip("headrace._core", reason="the Python extension is not built: make build")
 
 
 def test_nodes_exceptions_are_those_of_its_library():

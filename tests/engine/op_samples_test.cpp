@@ -4,6 +4,7 @@
 
 #include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/block_gemm_int8.h"
+#include "kernels/int8/byte_quads.h"
 #include "sample_outcome.h"
 
 namespace headrace {
@@ -36,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(Catalog, OpSample, ::testing::ValuesIn(all_cases()), ca
 
 /// Some kernels are for processors with certain instructions only.
 bool is_for_this_processor(std::string_view kernel) {
-    if (kernel == "bf16_gemm_f32") return kernels::has_bf16_gemm();
+    if (kernel.find("bf16") != kernel.npos) return kernels::has_bf16_gemm();
+    if (kernel.starts_with("quad_")) return kernels::has_byte_quads();
     return kernel != "block_gemm_int8" || kernels::has_block_gemm_int8(BlockFormat::q8_0);
 }
 

@@ -319,7 +319,7 @@ TEST(Session, ReusesActivationMemory) {
     const RunStats stats = session.stats();
     EXPECT_EQ(stats.naive_bytes, 19u * 4000);
     EXPECT_LE(stats.arena_bytes, 3u * 4096);
-    EXPECT_EQ(find_node(stats, "atan")->implementation, "reference");
+    EXPECT_EQ(find_node(stats, "atan")->implementation, "one_pass");
 }
 
 TEST(Session, WrongOperandsAreNamedWithWhatIsRight) {

@@ -27,6 +27,7 @@ if _runtime.runtime_path() is None:
 def restored():
     yield
     set_options(num_threads=0, device="cpu", packed_kernels=True, host_timeout_ms=60000, packed_cache="")
+    set_options(precision="exact")
 
 
 def test_a_program_is_loaded_for_the_device_that_was_chosen(lower, capfd):
@@ -53,6 +54,16 @@ def test_packed_weights_are_kept_where_one_wants_them(lower, tmp_path):
     assert kept.stat().st_size > 4 * 1024 * 512
     program.check()
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_products_are_rounded_where_they_may_be_fast(lower):
+    layer, x = nn.Linear(512, 256), torch.randn(8, 512)
+    program = lower(layer, (x,))
+    set_options(precision="fast")
+    found = program.load()(x)[0]
+    torch.testing.assert_close(found, layer(x), rtol=0, atol=0.05)
+    if "avx512_bf16" in Path("/proc/cpuinfo").read_text():
+        assert not torch.allclose(found, layer(x), rtol=1e-5, atol=1e-5)
 
 
 def test_a_program_runs_on_a_remote_host_and_fails_alone_when_that_is_lost(lower, capfd):
@@ -100,6 +111,7 @@ def test_a_program_over_several_hosts_waits_for_each_as_long_as_it_was_told(lowe
         ({"device": "x" * 256}, "of less than 256 bytes"),
         ({"host_timeout_ms": 10}, "host_timeout_ms is 10; it must be 100 to"),
         ({"packed_cache": "x" * 256}, "a path of less than 256 bytes is wanted"),
+        ({"precision": "f16"}, "precision is 'f16'; it must be 'exact' or 'fast'"),
         ({"packed_kernels": "no"}, "packed_kernels is 'no'; it must be True or False"),
     ],
 )

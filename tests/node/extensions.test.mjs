@@ -159,6 +159,8 @@ test('a context says how its graphs are computed, and where', async () => {
   assert.equal((await newContext()).device, 'cpu');
   assert.equal((await newContext({ device: 'cpu' })).device, 'cpu');
   await newContext({ device: 'cpu', threads: 1, weights: 'q8_0', deviceType: 'cpu', hostTimeout: 500 });
+  await newContext({ device: 'cpu', precision: 'fast' });
+  await assert.rejects(newContext({ precision: 'f16' }), /precision 'f16' is none of exact, fast/);
   await assert.rejects(newContext({ weights: 'q9' }), /weights 'q9' is none of as-given, q8_0, q4_0/);
   await assert.rejects(newContext({ device: 'TPU7' }), /TPU7/);
   await assert.rejects(newContext({ threads: -1 }), TypeError);

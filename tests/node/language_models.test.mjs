@@ -127,7 +127,9 @@ test('the event loop goes on while answers are written', { skip }, async () => {
   let turns = 0;
   const timer = setInterval(() => (turns += 1), 1);
   await Promise.all(
-    Array.from({ length: 6 }, () => model.generate('Hello', { parameters: { n_predict: 60 } })),
+    Array.from({ length: 6 }, () =>
+      model.generate('Hello', { parameters: { n_predict: 200, ignore_eos: true } }),
+    ),
   );
   clearInterval(timer);
   assert.ok(turns > 3, `${turns} turns`);

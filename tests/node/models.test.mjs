@@ -1,7 +1,7 @@
 // load(): ONNX models and graph files as functions of typed arrays.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,6 +35,8 @@ test('a model says its inputs and outputs, with the names of open dimensions', a
   assert.deepEqual(model.inputs, [{ name: 'x', type: 'float32', shape: ['rows', 2] }]);
   assert.deepEqual(model.outputs, [{ name: 'y', type: 'float32', shape: ['rows', 2] }]);
   assert.throws(() => model.inputs.push({}), TypeError);
+  assert.deepEqual([model.inputNames, model.outputNames], [['x'], ['y']]);
+  assert.throws(() => model.inputNames.push('z'), TypeError);
 });
 
 test('a model says the device that it was compiled for', async () => {
@@ -57,6 +59,23 @@ test('quantised products round their other operand unless that is left out', asy
   const lowPower = await of({ powerPreference: 'low-power' });
   assert.deepEqual(await of({ weights: 'q8_0', roundActivations: false }), lowPower);
   assert.notDeepEqual(await of({ weights: 'q8_0' }), lowPower);
+});
+
+test('products may be rounded where that is faster', async () => {
+  const size = 512;
+  const w = Float32Array.from({ length: size * 64 }, (_, i) => Math.sin(i));
+  const model = onnxModel({
+    nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+    inputs: [['x', 'float32', [1, size]]],
+    outputs: [['y', 'float32', [1, 64]]],
+    initializers: [['w', 'float32', [size, 64], w]],
+  });
+  const x = Float32Array.from({ length: size }, (_, i) => Math.cos(i));
+  const of = async (precision) => values((await (await load(model, { ...cpu, precision })).run({ x })).y);
+  const [exact, fast] = [await of('exact'), await of('fast')];
+  exact.forEach((y, i) => assert.ok(Math.abs(y - fast[i]) < 1, `${y} and ${fast[i]}`));
+  const hasBf16 = /avx512_bf16/.test(existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : '');
+  if (hasBf16) assert.notDeepEqual(fast, exact);
 });
 
 test('the options of memory, tuning and plans change no result', async () => {
@@ -188,7 +207,9 @@ const wrongRuns = [
   [{ x: { data: Float32Array.of(1, 2), dims: [2, 2] } }, /has 2 elements; float32\[2, 2\] has 4/],
   [{ x: { data: Float32Array.of(1, 2), dims: [-1, 2] } }, /dims\[0\] is -1/],
   [{ x: { ...identity, type: 'int32' } }, /is a tensor of int32/],
-  [{ x: identity }, /the inputs are all that a run takes; an object was given, too/, { signal: null }],
+  [{ x: identity }, /the options have no "timeout"; there are signal/, { timeout: 5 }],
+  [{ x: identity }, /signal is null; an AbortSignal is needed/, { signal: null }],
+  [{ x: identity }, /inputs and options are all that it takes; an array was given, too/, undefined, ['y']],
 ];
 test('a wrong call is rejected with what is wrong and what is right', async () => {
   const model = await load(path, cpu);
@@ -241,6 +262,7 @@ const wrongLoads = [
   [[path, { thread: 1 }], /the options have no "thread"; there are dimensions, device/],
   [[path, { threads: 'two' }], /threads is a string; a number/],
   [[path, { threads: 1.5 }], /threads is 1.5; it must be a whole number/],
+  [[path, { precision: 'f16' }], /precision 'f16' is none of exact, fast/],
   [[path, { memory: 'high' }], /memory 'high' is none of normal, low/],
   [[path, { roundActivations: 1 }], /roundActivations is a number; true or false/],
   [[path, { cacheBytes: -1 }], /cacheBytes is -1; it must be a whole number/],
@@ -268,6 +290,34 @@ test('a model that is disposed of ends its runs and takes no more', async () => 
   model.dispose();
   assert.deepEqual(values((await run).y), [1, 2, 3, 4]);
   await assert.rejects(model.run({ x: identity }), { code: 'invalid_state', message: /load it again/ });
+});
+
+test('a signal ends a run between two nodes with its reason, and the model goes on', async () => {
+  const size = 512;
+  const names = Array.from({ length: 301 }, (_, i) => (i === 0 ? 'x' : i === 300 ? 'y' : `h${i}`));
+  const model = await load(
+    onnxModel({
+      nodes: names.slice(1).map((name, i) => ({ op: 'MatMul', inputs: [names[i], 'w'], outputs: [name] })),
+      inputs: [['x', 'float32', [size, size]]],
+      outputs: [['y', 'float32', [size, size]]],
+      initializers: [['w', 'float32', [size, size], new Float32Array(size * size).fill(1 / size)]],
+    }),
+    { ...cpu, threads: 1 },
+  );
+  const x = new Float32Array(size * size).fill(1);
+  const begin = performance.now();
+  await model.run({ x });
+  const whole = performance.now() - begin;
+  const signal = AbortSignal.timeout(Math.round(whole / 10));
+  await assert.rejects(model.run({ x }, { signal }), { name: 'TimeoutError' });
+  const before = process.cpuUsage();
+  await new Promise((resolve) => setTimeout(resolve, whole));
+  const milliseconds = process.cpuUsage(before).user / 1000;
+  assert.ok(milliseconds < whole / 2, `${milliseconds} ms were computed after the end, of ${whole}`);
+  await assert.rejects(model.run({ x }, { signal: AbortSignal.abort(new Error('left')) }), /left/);
+  const unused = new AbortController().signal;
+  const { y } = await model.run({ x }, { signal: unused });
+  assert.ok(Math.abs(y.data[0] - 1) < 0.01);
 });
 
 test('a worker has models of its own, and may end while they run', async () => {

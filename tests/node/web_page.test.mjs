@@ -105,6 +105,21 @@ test('an ONNX model runs by arrays, and its bytes stay with the caller', async (
   await assert.rejects(load(5), TypeError);
 });
 
+test('a page has no files to save a model in, and a run that is aborted is heard no more', async () => {
+  const model = await load(product);
+  await assert.rejects(model.save('model.hrg'), {
+    name: 'HeadraceError',
+    code: 'unsupported',
+    message: /a page has no files/,
+  });
+  const inputs = { x: { data: Float32Array.of(1, 0, 0, 1), dims: [2, 2] } };
+  const leaving = new AbortController();
+  const run = model.run(inputs, { signal: leaving.signal });
+  leaving.abort(new Error('left'));
+  await assert.rejects(run, /left/);
+  assert.deepEqual([...(await model.run(inputs)).y.data], [1, 2, 3, 4]);
+});
+
 test('a model of a URL tells its progress, and a missing one its status', async (t) => {
   const model = doubled('float32', [2]);
   t.mock.method(globalThis, 'fetch', async (url) =>

@@ -224,7 +224,9 @@ def outcome(content: bytes) -> str:
     try:
         headrace.load(content, device="cpu")
     except ValueError as error:
-        clear = type(error) is ValueError and str(error).startswith("the ONNX model: ")
+        clear = type(error) in (ValueError, headrace.UnsupportedError) and str(error).startswith(
+            "the ONNX model: "
+        )
         if not clear or "not enough memory" in str(error):
             found = f"{type(error).__name__}: {error}"
     except BaseException as error:

@@ -215,6 +215,7 @@ def test_hints_that_name_other_devices_change_nothing(path) -> None:
         ({"device_type": "tpu"}, "device type 'tpu' is none of auto, cpu, gpu, npu"),
         ({"threads": -1}, "threads is -1"),
         ({"memory": "lo"}, "memory 'lo' is none of normal, low"),
+        ({"precision": "f16"}, "precision 'f16' is none of exact, fast"),
         ({"disabled_passes": ["typo"]}, "no pass is called 'typo'"),
         ({"most_iterations": 0}, "most_iterations is 0; at least 1 is needed"),
     ],

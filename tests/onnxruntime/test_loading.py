@@ -322,6 +322,7 @@ def test_headraces_own_options_reach_headrace() -> None:
     with pytest.raises(Exception, match=r"INVALID_ARGUMENT.*memory 'little' is none of normal, low"):
         ours.InferenceSession(model, options)
     options.add_session_config_entry("headrace.memory", "low")
+    options.add_session_config_entry("headrace.precision", "fast")
     options.add_session_config_entry("headrace.packed_cache", "off")
     options.add_session_config_entry("headrace.tuning", "off")
     ours.InferenceSession(model, options).run(None, {"x": x})

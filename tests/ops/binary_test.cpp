@@ -178,15 +178,18 @@ TEST(Binary, RejectsMixedAndUncountableTypes) {
                 HasSubstr("bool"));
 }
 
-TEST(Binary, LowersWhatGgmlCanBroadcastAfterMerging) {
+TEST(Binary, LowersHalvesAndFloatsHoweverTheyBroadcast) {
     const auto lowerable = [](std::string_view op, DType t, Shape a, Shape b) {
         const TensorType left{t, std::move(a)}, right{t, std::move(b)};
         const TensorType* types[] = {&left, &right};
-        return find_op(op)->lowerable(Operands(types), nullptr).ok();
+        const OpDef& def = *find_op(op);
+        return def.lower && def.lowerable(Operands(types), nullptr).ok();
     };
     EXPECT_TRUE(lowerable("add", DType::f32, {2, 3, 4, 5, 6}, {4, 5, 6}));
     EXPECT_TRUE(lowerable("div", DType::f16, {}, {2, 3}));
-    EXPECT_FALSE(lowerable("add", DType::f32, {2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}));
+    EXPECT_TRUE(lowerable("add", DType::f32, {2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}));
+    EXPECT_TRUE(lowerable("max", DType::f32, {2, 1, 2, 1, 3}, {1, 4, 1, 2, 3}));
+    EXPECT_FALSE(lowerable("fmod", DType::f32, {2}, {2}));
     EXPECT_FALSE(lowerable("add", DType::i32, {2}, {2}));
     EXPECT_FALSE(lowerable("add", DType::f64, {2}, {2}));
 }

@@ -68,7 +68,14 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"int8_winograd_conv2d of quantized_conv2d", "c5b07400e1f3c1cd"},
         {"int8_matmul of dequantized_matmul", "a133eb0073f52398"},
         {"int8_matmul of matmul_integer", "a133eb0073f52398"},
-        {"int8_matmul of quantized_matmul", "a133eb0073f52398"}};
+        {"int8_matmul of quantized_matmul", "a133eb0073f52398"},
+        {"nhwc_bf16_conv2d of fused_conv2d", "9ed70d2b742fb4f7"},
+        {"nhwc_bf16_winograd_conv2d of fused_conv2d", "e3445ff4702d9797"},
+        {"packed_lstm_bf16 of lstm_recurrence", "5b6f2a66101c29cc"},
+        {"quad_conv2d of quantized_conv2d", "1c119cb3934bd9de"},
+        {"quad_matmul of dequantized_matmul", "61dea4b0a5f47a9a"},
+        {"quad_matmul of matmul_integer", "61dea4b0a5f47a9a"},
+        {"quad_matmul of quantized_matmul", "61dea4b0a5f47a9a"}};
     kernels::testing::for_each_target([&] {
         for (const auto& [name, digest] : digests())
             EXPECT_EQ(digest, expected.contains(name) ? expected.at(name) : "")

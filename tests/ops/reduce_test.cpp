@@ -187,7 +187,10 @@ TEST(Reduce, LowersSumsOfAnyAxesWhoseTypeGgmlAdds) {
     EXPECT_TRUE(lowerable("reduce_sum", DType::f32, {1, 3}));  // the extent of 1 between them does not matter
     EXPECT_TRUE(lowerable("reduce_sum", DType::f32, {0}));
     EXPECT_TRUE(lowerable("reduce_sum", DType::f32, {0, 3}));
-    EXPECT_FALSE(lowerable("reduce_sum", DType::f16, {3}));
+    EXPECT_TRUE(lowerable("reduce_sum", DType::f16, {3}));
+    EXPECT_TRUE(lowerable("reduce_max", DType::f32, {1}));
+    EXPECT_FALSE(lowerable("reduce_sum", DType::i32, {3}));
+    EXPECT_FALSE(lowerable("reduce_sum", DType::f64, {3}));
 }
 
 }  // namespace

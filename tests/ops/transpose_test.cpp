@@ -69,7 +69,7 @@ TEST(Transpose, IsItsInputWhenOnlyUnitExtentsTradePlaces) {
     EXPECT_EQ(same({DType::f32, {n, n}}, {1, 0}), std::nullopt);
 }
 
-TEST(Transpose, IsLowerableWhereMergedDimensionsFitGgml) {
+TEST(Transpose, IsLowerableWhereGgmlCopiesTheType) {
     const OpDef& op = *find_op("transpose");
     const auto lowerable = [&](TensorType x, Integers permutation) {
         const TensorType* types[] = {&x};
@@ -77,7 +77,8 @@ TEST(Transpose, IsLowerableWhereMergedDimensionsFitGgml) {
             .ok();
     };
     EXPECT_TRUE(lowerable({DType::f32, {2, 3, 2, 2, 2, 3}}, {3, 4, 5, 0, 1, 2}));
-    EXPECT_FALSE(lowerable({DType::f32, {2, 1, 3, 2, 4, 5}}, {5, 4, 1, 3, 2, 0}));
+    EXPECT_TRUE(lowerable({DType::f32, {2, 1, 3, 2, 4, 5}}, {5, 4, 1, 3, 2, 0}));
+    EXPECT_FALSE(lowerable({DType::i64, {2, 1, 3, 2, 4, 5}}, {5, 4, 1, 3, 2, 0}));
     EXPECT_TRUE(lowerable({DType::u8, {5, 1}}, {1, 0}));
     EXPECT_FALSE(lowerable({DType::u8, {5, 2}}, {1, 0}));
 }

@@ -76,7 +76,8 @@ std::vector<std::string> names_of_ran(const std::vector<PassReport>& reports) {
 TEST(Pipeline, RunsEveryPassAndReportsWhatItDid) {
     Graph graph = untidy_graph();
     const Graph before = graph;
-    const auto reports = run_passes(graph, {.verify = true, .context = {.weights = BlockFormat::q8_0}});
+    const auto reports =
+        run_passes(graph, {.verify = true, .context = {.weights = BlockFormat::q8_0, .round_to_bf16 = true}});
     ASSERT_TRUE(reports.ok()) << reports.error().message;
     EXPECT_EQ(formula(graph, "wide"), "fused_matmul(u, q) {transpose_b=true}");
     EXPECT_EQ(formula(graph, "large"), "fused_matmul(r, v) {transpose_b=true}");

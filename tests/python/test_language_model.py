@@ -266,7 +266,7 @@ def test_many_texts_have_vectors_in_their_order():
 def test_a_model_that_writes_texts_gives_no_vectors_and_no_scores(model):
     with pytest.raises(LanguageModelError, match='"embeddings": true') as error:
         model.embed("a dog")
-    assert error.value.code == "unsupported"
+    assert error.value.code == "unsupported" and isinstance(error.value, headrace.UnsupportedError)
     assert error_of(model.embed_tokens, "a dog").code == "unsupported"
     assert error_of(model.rerank, "a dog", ["an animal"]).code == "unsupported"
 
@@ -354,6 +354,21 @@ def test_statistics_count_requests_and_tokens(model):
     assert after.weight_bytes > 100_000 and after.process_models >= 1 and 0 < after.memory_share_in_use < 1
     assert (after.running, after.waiting) == (0, 0)
     assert json.dumps(after.to_dict())
+
+
+def test_a_prompt_that_was_read_is_on_disk_for_the_next_load(tmp_path):
+    config = {**CONFIG, "n_ctx": 1024, "cache_dir": tmp_path / "cache", "cache_disk": 64}
+    prompt = "Paris is a city. " * 60
+    parameters = {**GREEDY, "n_predict": 4, "chat": False}
+    with LanguageModel(MODEL, config) as model:
+        cold = model.generate(prompt, parameters)
+        assert model.statistics().disk_cached_tokens == 0
+    with LanguageModel(MODEL, config) as model:
+        warm = model.generate(prompt, parameters)
+        after = model.statistics()
+    assert warm.tokens == cold.tokens
+    assert warm.cached_tokens == after.disk_cached_tokens >= 256
+    assert after.disk_cache_bytes > 0 and after.disk_failures == 0
 
 
 def test_a_closed_model_takes_no_requests(tmp_path):

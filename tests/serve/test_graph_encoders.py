@@ -267,6 +267,8 @@ def test_options_of_graphs(serve, graphs, tokenizer):
             "cls",
             "--embd-normalize",
             -1,
+            "--precision",
+            "exact",
         ),
         model=None,
     )
@@ -280,6 +282,9 @@ def test_the_program_says_what_is_wrong_with_a_graph(graphs):
     (graphs / "lonely/model.hrg").write_bytes((graphs / "vectors/model.hrg").read_bytes())
     assert "tokenizer.json" in serve_arguments_are_refused(
         "--embed", graphs / "lonely/model.hrg", "--port", 0, status=1
+    )
+    assert "'f16' must be exact or fast" in serve_arguments_are_refused(
+        "--embed", graphs / "vectors/model.hrg", "--precision", "f16"
     )
     assert "must be mean, cls or last" in serve_arguments_are_refused(
         "--embed", graphs / "vectors/model.hrg", "--pooling", "max"

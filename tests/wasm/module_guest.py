@@ -8,15 +8,32 @@ import wasmtime
 from headrace.wasm import WasiNn
 
 WORD = 128
+INVALID_ARGUMENT = 1
+#: Each import and the number of its i32 parameters.
+IMPORTS = {
+    "load": 5,
+    "load_by_name": 3,
+    "load_by_name_with_config": 5,
+    "unload": 1,
+    "init_execution_context": 2,
+    "init_execution_context_with_session": 4,
+    "close_execution_context": 1,
+    "set_input": 3,
+    "compute": 1,
+    "get_output": 5,
+    "compute_single": 1,
+    "get_output_single": 5,
+    "fini_single": 1,
+}
 
 
 def wat(pages: int | None) -> str:
     """A guest that exports each import, and its memory unless `pages` is None."""
     lines = ["(module"]
-    for name, count in WasiNn.IMPORTS.items():
+    for name, count in IMPORTS.items():
         parameters = f"(param {' i32' * count}) (result i32)"
         lines.append(f'(import "wasi_ephemeral_nn" "{name}" (func ${name} {parameters}))')
-    for name, count in WasiNn.IMPORTS.items():
+    for name, count in IMPORTS.items():
         parameters = f"(param {' i32' * count}) (result i32)"
         arguments = " ".join(f"local.get {i}" for i in range(count))
         lines.append(f'(func (export "{name}") {parameters} {arguments} call ${name})')

@@ -1,12 +1,9 @@
-"""Components by wasi:nn 0.2 under `headrace wasm`. component_run.wasm is in the repository; what needs other
-toolchains is skipped where they are not installed: COMPONENTIZE_PY names componentize-py's program, and
-JCO_FOLDER a folder with npm's @bytecodealliance/jco and componentize-js."""
+"""Components by wasi:nn 0.2 under `headrace wasm` and in Node. component_run.wasm is in the repository; what
+needs other toolchains is skipped where they are not installed."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,43 +13,21 @@ import pytest
 import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
+pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+import component_fuzz  # noqa: E402
+from guest_toolchains import component_of, in_javascript, in_python, node_host, run  # noqa: E402
 from headrace._component import Answer, Components, Conversation, Graph  # noqa: E402
 from headrace._wasi_nn import BackendError  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
 
 RUN = wasm_chat.SOURCES / "component_run.wasm"
-CONFIG = {"n_threads": 1, "n_ctx": 512, "log_level": "none"}
 GREEDY = 'parameters:text:{"temperature": 0}'
-
-
-def run(
-    guest: Path, *arguments: object, models: dict[str, Path], config: dict | None = None, code: int = 0
-) -> str:
-    """Standard output, or standard error of a guest that is to fail."""
-    aliases = [f"--alias={name}={path}" for name, path in models.items()]
-    options = ["--config", json.dumps({**CONFIG, **(config or {})})]
-    command = [sys.executable, "-m", "headrace", "wasm", guest, *aliases, *options, "--", *arguments]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory) -> Path:
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["sum"]), helper.make_node("Mul", ["x", "w"], ["product"])],
-        "g",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2]),
-            helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]),
-        ],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in ("sum", "product")],
-    )
     path = tmp_path_factory.mktemp("models") / "sums.onnx"
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    path.write_bytes(model.SerializeToString())
+    path.write_bytes(component_fuzz.sums())
     return path
 
 
@@ -133,6 +108,7 @@ def test_an_answer_may_be_dropped_after_its_conversation():
     conversation = Conversation(graph, backend.open_context(1))
     graph.uses += 1
     answer = conversation.answer = Answer(conversation)
+    answer.has_begun = True
     guest._end_conversation(conversation)
     guest._end(answer)
     assert backend.calls == ["end_pieces", "close_context"]
@@ -158,48 +134,33 @@ def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, 
         assert subprocess.run(list(map(str, command)), timeout=60).returncode == code
 
 
+@pytest.mark.parametrize(
+    ("option", "given", "told"),
+    [
+        ("--max-memory", "two", "takes a number of bytes, at least 1, not 'two'"),
+        ("--max-memory", "0", "takes a number of bytes, at least 1, not '0'"),
+        ("--max-time", "soon", "takes a number of seconds above 0, not 'soon'"),
+        ("--max-time", "-1", "takes a number of seconds above 0, not '-1'"),
+        ("--max-time", "inf", "takes a number of seconds above 0, not 'inf'"),
+    ],
+)
+def test_limits_that_are_no_numbers_are_refused_with_what_is_wanted(option, given, told):
+    command = [sys.executable, "-m", "headrace", "wasm", RUN, f"{option}={given}"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and told in done.stderr
+
+
 def test_a_component_that_is_no_command_is_refused_with_a_reason(library, tmp_path):
     empty = tmp_path / "empty.wasm"
     empty.write_bytes(wasmtime.wat2wasm("(component)"))
     assert "exports no wasi:cli/run" in run(empty, models={}, code=1)
 
 
-def need_from_npm(name: str) -> None:
-    """Skips where the package @bytecodealliance/NAME is not in JCO_FOLDER."""
-    package = f"@bytecodealliance/{name}"
-    if not Path(os.environ.get("JCO_FOLDER", ""), "node_modules", package).exists():
-        pytest.skip(f"{package} is not in $JCO_FOLDER: npm install --prefix $JCO_FOLDER {package}")
-
-
 def test_the_component_in_the_repository_is_what_its_source_compiles_to(tmp_path):
-    need_from_npm("jco")
-    module, made = tmp_path / "module.wasm", tmp_path / "component.wasm"
+    module = tmp_path / "module.wasm"
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-Os", "-s"]
     subprocess.run([*zig, "-o", module, wasm_chat.SOURCES / "component_run.c"], check=True)
-    subprocess.run(["node", wasm_chat.SOURCES / "component_of.mjs", module, made], check=True)
-    assert made.read_bytes() == RUN.read_bytes()
-
-
-def in_python(name: str, folder: Path) -> Path:
-    """A component of examples/wasi_nn/python."""
-    tool = os.environ.get("COMPONENTIZE_PY") or shutil.which("componentize-py")
-    if not tool:
-        pytest.skip("componentize-py is not installed: pip install componentize-py")
-    made = folder / f"{name}.wasm"
-    command = [
-        tool,
-        "-q",
-        "-d",
-        wasm_chat.SOURCES / "guest.wit",
-        "-w",
-        "guest",
-        "componentize",
-        name,
-        "-o",
-        made,
-    ]
-    subprocess.run(command, cwd=wasm_chat.SOURCES / "python", check=True)
-    return made
+    assert component_of(module, tmp_path / "component.wasm").read_bytes() == RUN.read_bytes()
 
 
 def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
@@ -242,10 +203,7 @@ def test_a_component_in_python_searches_by_meaning_with_minilm(library, tmp_path
 
 
 def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
-    need_from_npm("componentize-js")
-    made, source = tmp_path / "chat.wasm", wasm_chat.SOURCES / "javascript"
-    subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)
-    lines = run(made, "What is 2+3?", models={"default": model}).splitlines()
+    lines = run(in_javascript("chat", tmp_path), "What is 2+3?", models={"default": model}).splitlines()
     assert lines[0] == "> What is 2+3?" and lines[-1] == "tokens: 6"
     assert "".join(lines[1:-1]) == "2+3=5" and len(lines) > 3, "by pieces"
 
@@ -255,27 +213,7 @@ def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
 
 @pytest.fixture(scope="module")
 def node(library, tmp_path_factory):
-    """Runs a component with one model in Node: its exit status, and what it printed."""
-    need_from_npm("jco")
-    try:
-        addon = wasm_chat.compile_addon(tmp_path_factory.mktemp("node") / "addon.node")
-        program, _ = wasm_chat.find_node()
-    except wasm_chat.MissingError as missing:
-        pytest.skip(str(missing))
-    version = subprocess.run(
-        [program, "-p", "process.versions.node"], capture_output=True, text=True, check=True
-    )
-    # Python's interpreter has constant expressions that later versions take without being told.
-    flags = ["--experimental-wasm-extended-const"] if int(version.stdout.split(".")[0]) < 21 else []
-    host = wasm_chat.SOURCES / "node/component_host.mjs"
-    environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
-
-    def run(guest: Path, model: str, *arguments: str) -> tuple[int, str]:
-        command = [program, "--no-warnings", *flags, host, addon, library, model, guest, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-        return done.returncode, done.stdout + done.stderr
-
-    return run
+    return node_host(tmp_path_factory.mktemp("node"), library)
 
 
 def test_a_graph_runs_in_node_and_errors_have_their_codes(node, sums):
@@ -296,11 +234,7 @@ def test_a_language_model_answers_in_node(node, model):
 
 
 def test_components_in_python_and_javascript_run_in_node_unmodified(node, model, tmp_path):
-    need_from_npm("componentize-js")
-    source = wasm_chat.SOURCES / "javascript"
-    made = tmp_path / "chat_js.wasm"
-    subprocess.run(["node", source / "componentize.mjs", source / "chat.js", made], check=True)
-    code, printed = node(made, f"default={model}", "What is 2+3?")
+    code, printed = node(in_javascript("chat", tmp_path), f"default={model}", "What is 2+3?")
     assert code == 0 and printed.endswith("tokens: 6\n")
     code, printed = node(in_python("chat", tmp_path), f"default={model}", "What is 2+3?")
     assert code == 0 and "2+3=5" in printed

@@ -11,8 +11,8 @@ import pytest
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
-from headrace.wasm import INVALID_ARGUMENT, WasiNn  # noqa: E402
-from module_guest import WORD, Guest, wat  # noqa: E402
+from headrace.wasm import WasiNn  # noqa: E402
+from module_guest import INVALID_ARGUMENT, WORD, Guest, wat  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 TYPES = {"float16": 0, "float32": 1, "float64": 2, "uint8": 3, "int32": 4, "int64": 5}

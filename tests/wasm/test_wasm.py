@@ -12,8 +12,8 @@ import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
-from headrace.wasm import INVALID_ARGUMENT, WasiNn  # noqa: E402
-from module_guest import WORD, Guest, wat  # noqa: E402
+from headrace.wasm import WasiNn  # noqa: E402
+from module_guest import IMPORTS, INVALID_ARGUMENT, WORD, Guest, wat  # noqa: E402
 
 CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "log_level": "none"}
 NAME, OPTIONS, TENSOR, PROMPT, OUTPUT, PART = 0, 64, 256, 512, 1024, 4096
@@ -147,7 +147,7 @@ def test_memory_that_grew_is_found_where_it_is(guest_of_one_page):
 def test_a_guest_without_a_memory_gets_errors(nn):
     guest = ChatGuest(nn, wat(pages=None))
     takes_pointers = {"load", "load_by_name", "load_by_name_with_config", "set_input", "get_output"}
-    for name, count in WasiNn.IMPORTS.items():
+    for name, count in IMPORTS.items():
         code = guest.call(name, *[0] * count)
         assert code == INVALID_ARGUMENT if name in takes_pointers else code != 0, name
 

@@ -1,4 +1,4 @@
-"""The CUDA toolkit: what is installed, or NVIDIA's own packages from PyPI, which are 840 MB and need no GPU."""
+"""The CUDA toolkit: what is installed, or NVIDIA's own packages from PyPI (840 MB), which need no GPU."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def installed_toolkit():
 
 
 def toolkit():
-    """The root of a CUDA toolkit, fetched into the build folder where none is installed. Errors: SetupError."""
+    """The root of a CUDA toolkit, fetched where none is installed. Errors: SetupError."""
     return installed_toolkit() or fetched_toolkit()
 
 
@@ -47,7 +47,7 @@ def fetched_toolkit():
 
 
 def complete(root):
-    """Adds what the packages leave out: names that a linker looks for, and a library in the driver's place."""
+    """Adds what the packages leave out: names that a linker looks for, and a library for the driver's."""
     lib = root / "lib"
     for library in lib.glob("*.so.*"):
         plain = lib / library.name.partition(".so.")[0]

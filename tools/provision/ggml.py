@@ -137,7 +137,7 @@ def recipe(name):
 
 @contextmanager
 def built_once(installed, lock, text):
-    """Where to install what the cache lacks, which appears there whole or not at all; None where it is there."""
+    """Where to install what the cache lacks, which appears whole or not at all; None where it is there."""
     if installed.exists():
         yield None
         return

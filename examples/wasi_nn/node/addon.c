@@ -4,21 +4,23 @@
 #include "../guest_calls.h"
 
 static napi_value call_import(napi_env env, napi_callback_info info) {
-    napi_value values[6], result = NULL;
-    size_t count = 6;
-    void* data = NULL;
-    guest_call call = {0};
+    napi_value values[headrace_guest_most_parameters + 1], result = NULL;
+    size_t count = headrace_guest_most_parameters + 1;
+    void *data = NULL, *memory = NULL;
+    size_t size = 0;
+    uint32_t parameters[headrace_guest_most_parameters];
     napi_get_cb_info(env, info, &count, values, NULL, &data);
-    const import* called = data;
+    const headrace_guest_import* called = data;
     bool fine = count == called->parameters + 1 &&
-                napi_get_arraybuffer_info(env, values[0], (void**)&call.memory, &call.size) == napi_ok;
+                napi_get_arraybuffer_info(env, values[0], &memory, &size) == napi_ok;
     for (uint32_t i = 0; fine && i < called->parameters; ++i)
-        fine = napi_get_value_uint32(env, values[i + 1], &call.a[i]) == napi_ok;
+        fine = napi_get_value_uint32(env, values[i + 1], &parameters[i]) == napi_ok;
     if (!fine || !nn.backend) {
         napi_throw_type_error(env, NULL, "open(library, config) first; then (memory, i32, ...)");
         return NULL;
     }
-    napi_create_int32(env, called->call(&call), &result);
+    const uint32_t error = nn.headrace_guest_call(nn.backend, number_of(called), memory, size, parameters);
+    napi_create_uint32(env, error, &result);
     return result;
 }
 
@@ -57,7 +59,7 @@ NAPI_MODULE_INIT() {
     define(env, exports, "close", close_library, NULL);
     napi_value calls;
     napi_create_object(env, &calls);
-    for (size_t i = 0; i < sizeof imports / sizeof *imports; ++i)
+    for (size_t i = 0; i < import_count; ++i)
         define(env, calls, imports[i].name, call_import, (void*)&imports[i]);
     napi_set_named_property(env, exports, "imports", calls);
     return exports;

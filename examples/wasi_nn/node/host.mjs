@@ -1,7 +1,7 @@
-// Runs a WebAssembly guest that uses language models, on Node's WASI:
-//   node host.mjs ADDON.node LIBRARY.so MODEL.gguf GUEST.wasm [ARGUMENT...]
-// The guest loads the model as "default", and other files only from HEADRACE_MODEL_ROOT. HEADRACE_CONFIG may hold
-// parameters; see docs/parameters.md.
+// Runs a WebAssembly guest that uses models, on Node's WASI:
+//   node host.mjs ADDON.node LIBRARY.so [NAME=]MODEL GUEST.wasm [ARGUMENT...]
+// The guest loads the model by that name or as "default", and other files only from HEADRACE_MODEL_ROOT.
+// HEADRACE_CONFIG may hold parameters; see docs/parameters.md.
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -9,16 +9,17 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { WASI } from 'node:wasi';
 
-const [addon, library, model, guest, ...rest] = process.argv.slice(2);
+const [addon, library, named, guest, ...rest] = process.argv.slice(2);
 if (!guest) {
-  console.error('usage: node host.mjs ADDON.node LIBRARY.so MODEL.gguf GUEST.wasm [ARGUMENT...]');
+  console.error('usage: node host.mjs ADDON.node LIBRARY.so [NAME=]MODEL GUEST.wasm [ARGUMENT...]');
   process.exit(2);
 }
+const [, name = 'default', model] = /^(?:([^=]*)=)?(.*)$/s.exec(named);
 const nn = createRequire(import.meta.url)(resolve(addon));
 const empty = mkdtempSync(join(tmpdir(), 'headrace-no-models-'));
 process.env.HEADRACE_LOG ??= 'warn';
 process.env.HEADRACE_MODEL_ROOT ??= empty;
-nn.open(resolve(library), JSON.stringify({ model_aliases: { default: resolve(model) } }));
+nn.open(resolve(library), JSON.stringify({ model_aliases: { [name]: resolve(model) } }));
 
 const wasi = new WASI({ version: 'preview1', args: [guest, ...rest], returnOnExit: true });
 let instance;

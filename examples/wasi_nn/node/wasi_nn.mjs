@@ -2,6 +2,7 @@
 // a guest's memory there.
 const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
 const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
+const ROOM_FOR_DIMENSIONS = (DATA - SHAPE) / 4;
 const ENCODINGS = ['openvino', 'onnx', 'tensorflow', 'pytorch', 'tensorflowlite', 'ggml', 'autodetect'];
 const TARGETS = ['cpu', 'gpu', 'tpu'];
 const NUMBERS = { FP16: 0, FP32: 1, FP64: 2, BF16: 6, U8: 3, I32: 4, I64: 5 };
@@ -10,20 +11,41 @@ const SEEN_AS = { f16: 'FP16', f32: 'FP32', f64: 'FP64', bf16: 'BF16', i32: 'I32
 const CODES = { invalid_argument: 'invalid-argument', invalid_state: 'invalid-argument', invalid_encoding: 'invalid-encoding',
   unsupported: 'unsupported-operation', too_large: 'too-large', not_found: 'not-found', denied: 'security',
   timed_out: 'timeout', prompt_too_long: 'too-large', context_full: 'too-large' };
+/** The metadata of an answer that was given up before its first piece. */
+const NOTHING_SAID = JSON.stringify({ output_tokens: 0, stop_reason: 'cancelled' });
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
-/** What calls throw; a component gets it as its error. */
-class NnError {
-  constructor(code, message) { Object.assign(this, { name: code, message }); }
-  code() { return CODES[this.name] ?? 'runtime-error'; }
-  data() { return this.message; }
+/** What a guest may not do: it is ended. */
+export class GuestFault extends Error {}
+
+/** What a guest's handles stand for: jco makes objects of our classes for handles that it does not know, too. */
+const held = new WeakSet();
+function known(object) {
+  if (!held.has(object)) throw new GuestFault('the guest passed a handle of nothing, or one that it had dropped');
+  return object;
+}
+class Resource {
+  constructor() { held.add(this); }
+  /** Whether it was there until now. */
+  drop() { return held.delete(this); }
 }
 
-class Tensor {
-  constructor(dimensions, type, data) { Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data }); }
-  dimensions() { return this.shape; }
-  ty() { return this.type; }
-  data() { return this.bytes; }
+/** What calls throw; a component gets it as its error. */
+class NnError extends Resource {
+  constructor(code, message) { super(); Object.assign(this, { name: code, message }); }
+  code() { return CODES[known(this).name] ?? 'runtime-error'; }
+  data() { return known(this).message; }
+}
+
+class Tensor extends Resource {
+  constructor(dimensions, type, data) {
+    super();
+    Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data });
+  }
+  dimensions() { return known(this).shape; }
+  ty() { return known(this).type; }
+  data() { return known(this).bytes; }
+  [Symbol.dispose]() { this.drop(); }
 }
 const textTensor = (bytes) => new Tensor([bytes.length], 'U8', bytes);
 
@@ -74,7 +96,8 @@ class Backend {
   }
   close(context) { this.check(this.calls.close_execution_context(this.memory, context)); }
   setInput(context, index, type, dimensions, data) {
-    if (dimensions.length > 8) throw new NnError('invalid_argument', `${dimensions.length} dimensions; 8 are the most`);
+    if (dimensions.length > ROOM_FOR_DIMENSIONS) // fewer are the library's to refuse
+      throw new NnError('invalid_argument', `the tensor has ${dimensions.length} dimensions, and 8 are the most`);
     this.room(DATA + data.length).set(data, DATA);
     this.words(SHAPE, ...dimensions);
     this.words(TENSOR, SHAPE, dimensions.length, type, DATA, data.length);
@@ -94,6 +117,19 @@ class Backend {
       this.room(DATA + this.word());
     }
   }
+  /** A context's number and description; `talks`: it must be a language model's. */
+  opened(graph, session, talks = false) {
+    const number = this.open(graph, session);
+    try {
+      const described = this.description(number);
+      if (talks && described.kind !== 'language_model')
+        throw new NnError('unsupported', 'the graph takes tensors; conversations are with language models');
+      return { number, described };
+    } catch (error) {
+      this.close(number);
+      throw error;
+    }
+  }
   description(context) { return JSON.parse(decoder.decode(this.output(context, DESCRIPTION))); }
   /** Undefined behind the last one. */
   nextPiece(context) {
@@ -105,15 +141,16 @@ class Backend {
   endPieces(context) { this.check(this.calls.fini_single(this.memory, context)); }
 }
 
-class Context {
+class Context extends Resource {
   constructor(owner) {
-    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.open(owner.number) });
-    this.described = this.backend.description(this.number);
+    super();
+    Object.assign(this, { owner, backend: owner.backend, ...owner.backend.opened(owner.number) });
     owner.share();
   }
   compute(inputs) {
     const given = new Map(inputs);
-    return this.described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
+    for (const tensor of given.values()) known(tensor);
+    return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
   }
   #tensors(given) {
     const names = this.described.inputs.map(({ name }) => name);
@@ -147,15 +184,16 @@ class Context {
     const numbers = Float32Array.from(embedding.flat());
     return [['embedding', new Tensor(dimensions, 'FP32', new Uint8Array(numbers.buffer))], ['metadata', metadata]];
   }
-  [Symbol.dispose]() { this.backend.close(this.number); this.owner.release(); }
+  [Symbol.dispose]() { if (this.drop()) { this.backend.close(this.number); this.owner.release(); } }
 }
 
-class Answer {
-  constructor(conversation) { Object.assign(this, { conversation, isOver: false, told: '' }); }
+class Answer extends Resource {
+  constructor(conversation) { super(); Object.assign(this, { conversation, hasBegun: false, isOver: false, told: '' }); }
   get #backend() { return this.conversation.backend; }
   next() {
-    if (this.isOver) return undefined;
+    if (known(this).isOver) return undefined;
     let piece;
+    this.hasBegun = true;
     try {
       piece = this.#backend.nextPiece(this.conversation.number);
     } catch (error) {
@@ -166,32 +204,33 @@ class Answer {
     return piece;
   }
   metadata() {
-    if (!this.told) throw new NnError('invalid_state', 'the answer is not at its end');
+    if (!known(this).told) throw new NnError('invalid_state', 'the answer is not at its end');
     return this.told;
   }
-  cancel() { if (this.giveUp()) this.#keepMetadata(); }
+  cancel() { if (known(this).giveUp()) this.#keepMetadata(); }
   /** Whether there was something to give up. */
   giveUp() {
     if (this.isOver || this.conversation.answer !== this) return false;
     this.isOver = true;
-    this.#backend.endPieces(this.conversation.number);
+    if (this.hasBegun) this.#backend.endPieces(this.conversation.number);
     return true;
   }
   #keepMetadata() {
     this.isOver = true;
-    this.told = decoder.decode(this.#backend.output(this.conversation.number, 1));
+    this.told = this.hasBegun ? decoder.decode(this.#backend.output(this.conversation.number, 1)) : NOTHING_SAID;
   }
-  [Symbol.dispose]() { this.giveUp(); }
+  [Symbol.dispose]() { if (this.drop()) this.giveUp(); }
 }
 
-class Conversation {
+class Conversation extends Resource {
   constructor(owner, session) {
-    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.open(owner.number, session) });
+    super();
+    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.opened(owner.number, session, true).number });
     owner.share();
   }
-  static open(graph, session) { return new Conversation(graph.owner, session); }
+  static open(graph, session) { return new Conversation(known(graph).owner, session); }
   ask(prompt, parameters) {
-    this.answer?.giveUp();
+    known(this).answer?.giveUp();
     this.backend.setText(this.number, 0, encoder.encode(prompt));
     this.backend.setText(this.number, 1, encoder.encode(parameters));
     this.answer = new Answer(this);
@@ -199,16 +238,17 @@ class Conversation {
   }
   /** What is left of its answer ends with it: guests may drop the two in either order. */
   [Symbol.dispose]() {
+    if (!this.drop()) return;
     this.answer?.giveUp();
     this.backend.close(this.number);
     this.owner.release();
   }
 }
 
-class Graph {
-  constructor(backend, number) { this.owner = new Owner(backend, number); }
-  initExecutionContext() { return new Context(this.owner); }
-  [Symbol.dispose]() { this.owner.release(); }
+class Graph extends Resource {
+  constructor(backend, number) { super(); this.owner = new Owner(backend, number); }
+  initExecutionContext() { return new Context(known(this).owner); }
+  [Symbol.dispose]() { if (this.drop()) this.owner.release(); }
 }
 
 export class WasiNn {

@@ -17,6 +17,7 @@ const settings = {
   weights: checkText,
   roundActivations: checkBoolean,
   memory: checkText,
+  precision: checkText,
   packedCache: checkText,
   tuning: checkText,
   cacheBytes: checkInteger,
@@ -72,6 +73,18 @@ const declared = (tensors) =>
     ),
   );
 
+/** A run's promise, which is rejected with the signal's reason as soon as that aborts it; `stop` is called then. */
+function abortable(running, signal, stop) {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      stop();
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    running.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
 /** A compiled graph; load() makes it. */
 export class Model {
   #addon;
@@ -85,16 +98,31 @@ export class Model {
     this.#opened = opened;
     this.inputs = declared(opened.inputs);
     this.outputs = declared(opened.outputs);
+    this.inputNames = Object.freeze(this.inputs.map(({ name }) => name));
+    this.outputNames = Object.freeze(this.outputs.map(({ name }) => name));
     this.device = opened.device;
   }
 
-  /** The results by name. Runs may go on at once; those of a model with states take turns. */
-  async run(inputs, ...others) {
+  /**
+   * The results by name. Runs may go on at once; those of a model with states take turns. options: `signal`, an
+   * AbortSignal, which ends the run between two nodes.
+   */
+  async run(inputs, options, ...others) {
     if (others.some((other) => other !== undefined))
-      throw new TypeError(`run: the inputs are all that a run takes; ${kindOf(others[0])} was given, too`);
+      throw new TypeError(`run: inputs and options are all that it takes; ${kindOf(others[0])} was given, too`);
+    const { signal } = checkOptions(options, 'run: the options', ['signal']);
+    if (signal !== undefined && !(signal instanceof AbortSignal))
+      throw new TypeError(`run: signal is ${kindOf(signal)}; an AbortSignal is needed`);
     this.#checkOpen();
     const given = this.#toInputs(inputs);
-    const results = await settled(this.#opened.hasStates ? this.#inTurn(given) : this.#start(given));
+    signal?.throwIfAborted();
+    const stop = signal && this.#addon.newStop?.(); // a page has none: there the run goes on to its end unheard
+    const running = settled(
+      this.#opened.hasStates ? this.#inTurn(given, stop) : this.#start(given, stop),
+    );
+    const results = await (signal
+      ? abortable(running, signal, () => stop && this.#addon.stopRuns(stop))
+      : running);
     return Object.fromEntries(
       this.#opened.outputs.map(({ name, type }, i) => [name, toTensor(type, results[i])]),
     );
@@ -103,6 +131,8 @@ export class Model {
   /** Writes a graph file; the extension chooses the form: .hrg, .webnn or .json. */
   async save(path) {
     this.#checkOpen();
+    if (!this.#addon.saveModel)
+      throw new HeadraceError('unsupported', 'save: a page has no files; Node and Python write graph files');
     await settled(this.#addon.saveModel(this.#opened.handle, toPath(path, 'save: the path')));
   }
 
@@ -117,20 +147,20 @@ export class Model {
     if (this.#isDisposed) throw new HeadraceError('invalid_state', 'the model is disposed of; load it again');
   }
 
-  #start(given) {
-    return this.#addon.runModel(this.#opened.handle, given);
+  #start(given, stop) {
+    return this.#addon.runModel(this.#opened.handle, given, stop);
   }
 
   /** After the runs before it. What is given may change until then. */
-  async #inTurn(given) {
+  async #inTurn(given, stop) {
     const before = this.#last;
     const kept = before ? given.map((part) => (part instanceof Uint8Array ? part.slice() : part)) : given;
     const run = before
       ? before.then(() => {
           this.#checkOpen();
-          return this.#start(kept);
+          return this.#start(kept, stop);
         })
-      : this.#start(kept);
+      : this.#start(kept, stop);
     const last = run.catch(() => {});
     this.#last = last;
     try {
@@ -144,7 +174,7 @@ export class Model {
     if (!isRecord(inputs))
       throw new TypeError(`run: the inputs are ${kindOf(inputs)}; an object of tensors by name is needed`);
     const tensors = this.#opened.inputs;
-    const names = tensors.map(({ name }) => name);
+    const names = this.inputNames;
     const listed = () => names.map((name) => `"${name}"`).join(', ') || 'none';
     const unknown = Object.keys(inputs).find((name) => !names.includes(name));
     if (unknown !== undefined)

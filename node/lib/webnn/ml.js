@@ -13,6 +13,7 @@ const policy = {
   deviceType: toUSVString,
   hostTimeout: toPlainInteger,
   packedCache: toUSVString,
+  precision: toUSVString,
   threads: toPlainInteger,
   weights: toUSVString,
 };

@@ -170,6 +170,10 @@ napi_value to_value(napi_env env, const LanguageModelStatistics& statistics) {
         .add("weightBytes", statistics.weight_bytes)
         .add("contextTokens", statistics.context_tokens)
         .add("rememberedTokens", statistics.remembered_tokens)
+        .add("diskCachedTokens", statistics.disk_cached_tokens)
+        .add("diskWrittenTokens", statistics.disk_written_tokens)
+        .add("diskFailures", statistics.disk_failures)
+        .add("diskCacheBytes", statistics.disk_cache_bytes)
         .add("namedSessions", statistics.named_sessions)
         .add("anonymousSessions", statistics.anonymous_sessions);
 }

@@ -8,7 +8,7 @@ from typing import Any
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
-LOAD_ENTRIES = ("device", "weights", "memory", "power_preference", "packed_cache", "tuning")
+LOAD_ENTRIES = ("device", "weights", "memory", "precision", "power_preference", "packed_cache", "tuning")
 _PREFIX = "headrace."
 
 
@@ -88,8 +88,8 @@ class SessionOptions(_Typed):
     """Threads, profiling and dimensions are Headrace's, too; the rest is kept, and read by nobody.
 
     add_session_config_entry("headrace.device", ...), "headrace.weights", "headrace.memory",
-    "headrace.power_preference", "headrace.packed_cache" and "headrace.tuning" are what headrace.load takes by
-    these names.
+    "headrace.precision", "headrace.power_preference", "headrace.packed_cache" and "headrace.tuning" are what
+    headrace.load takes by these names.
     """
 
     __slots__ = ("_dimensions", "_entries", "_providers")

@@ -75,6 +75,9 @@ def statistics(numbers: LanguageModelStatistics) -> dict[str, object]:
             "evictions": n.evictions,
             "context_shifts": n.context_shifts,
             "context_tokens": n.context_tokens,
+            "disk_bytes": n.disk_cache_bytes,
+            "disk_tokens": n.disk_cached_tokens,
+            "disk_failures": n.disk_failures,
         },
     }
     return {

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "backends/packed/invariance.h"
 #include "kernels/tensor/decode_attention.h"
+#include "kernels/tensor/order_free_attention.h"
 
 namespace headrace::packed {
 namespace {
@@ -79,11 +81,32 @@ public:
     }
 };
 
+class InvariantAttention : public ggml::cpu::tensor_traits {
+public:
+    bool work_size(int, const ggml_tensor*, std::size_t& size) override {
+        size = 0;
+        return true;
+    }
+    bool compute_forward(ggml_compute_params* params, ggml_tensor* node) override {
+        for (std::int64_t sequence = 0; sequence < node->src[0]->ne[3]; ++sequence)
+            kernels::order_free_attention(arguments_of(node, sequence), params->ith, params->nth);
+        return true;
+    }
+};
+
+bool is_supported_invariantly(const ggml_tensor* node) {
+    return kernels::has_order_free_attention(static_cast<std::size_t>(node->src[1]->ne[0]),
+                                             static_cast<std::size_t>(node->src[2]->ne[0]));
+}
+
 }  // namespace
 
 ggml::cpu::tensor_traits* attention_of(const ggml_tensor* node) {
     static Attention attention;
-    return node->op == GGML_OP_FLASH_ATTN_EXT && is_supported(node) ? &attention : nullptr;
+    static InvariantAttention invariant;
+    if (node->op != GGML_OP_FLASH_ATTN_EXT || !is_supported(node)) return nullptr;
+    if (!is_invariant(node)) return &attention;
+    return is_supported_invariantly(node) ? &invariant : nullptr;
 }
 
 }  // namespace headrace::packed

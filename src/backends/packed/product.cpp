@@ -2,6 +2,8 @@
 
 #include "backends/packed/attention.h"
 #include "backends/packed/format.h"
+#include "backends/packed/invariance.h"
+#include "backends/packed/row_product.h"
 
 // Their virtual destructors, which ggml's CPU library has too: this one must not need a certain file name of
 // it.
@@ -41,7 +43,8 @@ public:
     }
     ggml::cpu::tensor_traits* get_tensor_traits(const ggml_tensor* node) override {
         static Product product;
-        return is_product(node) ? &product : attention_of(node);
+        if (is_product(node)) return &product;
+        return node->op == GGML_OP_MUL_MAT && is_invariant(node) ? row_product() : attention_of(node);
     }
 
 private:

@@ -6,6 +6,7 @@
 
 #include "backends/host_version.h"
 #include "backends/packed/buffer_type.h"
+#include "backends/packed/invariance.h"
 #include "kernels/gemm/block_gemm_int8.h"
 
 namespace headrace::packed {
@@ -44,10 +45,13 @@ void stay_loaded() {
 ggml_backend_reg_t registration() {
     static ggml_backend_reg instance{
         .api_version = GGML_BACKEND_API_VERSION,
-        .iface = {
-            .get_name = [](ggml_backend_reg_t) { return "HEADRACE"; },
-            .get_device_count = [](ggml_backend_reg_t) -> std::size_t { return 0; },
-            .get_device = [](ggml_backend_reg_t, std::size_t) -> ggml_backend_dev_t { return nullptr; }},
+        .iface = {.get_name = [](ggml_backend_reg_t) { return "HEADRACE"; },
+                  .get_device_count = [](ggml_backend_reg_t) -> std::size_t { return 0; },
+                  .get_device = [](ggml_backend_reg_t, std::size_t) -> ggml_backend_dev_t { return nullptr; },
+                  .get_proc_address = [](ggml_backend_reg_t, const char* name) -> void* {
+                      if (std::string_view(name) != "headrace_make_invariant") return nullptr;
+                      return reinterpret_cast<void*>(&make_invariant);
+                  }},
         .context = nullptr};
     return &instance;
 }

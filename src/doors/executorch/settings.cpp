@@ -33,7 +33,7 @@ et::Error unknown(const et::BackendOption& option) {
     const std::string name(name_of(option));
     ET_LOG(Error,
            "GgmlBackend: there is no option '%s'; there are num_threads, device, host_timeout_ms, "
-           "packed_kernels and packed_cache",
+           "packed_kernels, packed_cache and precision",
            name.c_str());
     return et::Error::InvalidArgument;
 }
@@ -63,6 +63,12 @@ et::Error Settings::set(et::Span<const et::BackendOption> options) {
             const Text* text = std::get_if<Text>(&option.value);
             if (!text) return refuse(option, "a text: \"on\", \"off\" or a folder");
             changed.packed_cache_.assign(text->data(), strnlen(text->data(), text->size()));
+        } else if (name_of(option) == "precision") {
+            const Text* text = std::get_if<Text>(&option.value);
+            const std::string name =
+                text ? std::string(text->data(), strnlen(text->data(), text->size())) : "";
+            if (name != "exact" && name != "fast") return refuse(option, "\"exact\" or \"fast\"");
+            changed.precision_ = name;
         } else {
             return unknown(option);
         }
@@ -83,6 +89,8 @@ et::Error Settings::get(et::Span<et::BackendOption> options) const {
             option.value = packed_kernels_;
         } else if (name_of(option) == "packed_cache") {
             option.value = text_of(packed_cache_);
+        } else if (name_of(option) == "precision") {
+            option.value = text_of(precision_);
         } else {
             return unknown(option);
         }
@@ -95,6 +103,7 @@ CompileOptions Settings::compile_options() const {
             .host_timeout_ms = host_timeout_ms_,
             .threads = threads_,
             .packed_kernels = packed_kernels_,
+            .precision = precision_ == "fast" ? Precision::fast : Precision::exact,
             .packed_cache = packed_cache_};
 }
 

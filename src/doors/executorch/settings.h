@@ -15,6 +15,9 @@ namespace headrace::executorch_door {
 ///     packed_kernels   bool    Headrace's own CPU kernels where they apply (the default), else ggml's
 ///     packed_cache     string  where packed weights are kept for later starts: "on", "off" or a folder; "",
 ///                              the default, leaves it to the environment (CompileOptions::packed_cache)
+///     precision        string  "exact" (the default), or "fast": products of f32 may be rounded where that
+///     is
+///                              faster (CompileOptions::precision)
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
@@ -33,6 +36,7 @@ private:
     int host_timeout_ms_ = 60000;
     bool packed_kernels_ = true;
     std::string packed_cache_;
+    std::string precision_ = "exact";
 };
 
 }  // namespace headrace::executorch_door

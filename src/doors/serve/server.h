@@ -48,7 +48,7 @@ private:
     void add_cors(const HttpRequest& http, HttpResponse& response) const;
     void note(const HttpRequest& http, int status, std::chrono::duration<double> took) const;
 
-    Service service_;  // its models are there when state_ is ready
+    Service service_;                       // its models are there when state_ is ready
     mutable std::mutex access_mutex_;       // libc++ has no atomic shared_ptr
     std::shared_ptr<const Access> access_;  // of whoever asks from now on
     std::atomic<State> state_ = State::loading;

@@ -61,7 +61,9 @@ json graph_of(std::uint32_t id, const HostedModelStatistics& graph) {
                           {"overtaken", s.overtaken_steps}});
     made["cache"] = {{"sequences", s.remembered_sequences}, {"tokens", s.remembered_tokens},
                      {"ram_bytes", s.ram_cache_bytes},      {"evictions", s.evictions},
-                     {"context_shifts", s.context_shifts},  {"context_tokens", s.context_tokens}};
+                     {"context_shifts", s.context_shifts},  {"context_tokens", s.context_tokens},
+                     {"disk_bytes", s.disk_cache_bytes},    {"disk_tokens", s.disk_cached_tokens},
+                     {"disk_failures", s.disk_failures}};
     return made;
 }
 

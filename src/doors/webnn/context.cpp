@@ -24,6 +24,11 @@ WeightFormat weight_format(const MLContextOptions& options) {
                                                                   : WeightFormat::as_given;
 }
 
+Precision to_precision(const std::string& name) {
+    if (name != "exact" && name != "fast") fail(invalid("precision '{}' is none of exact, fast", name));
+    return name == "fast" ? Precision::fast : Precision::exact;
+}
+
 void check_device_type(const std::string& name) {
     for (const char* known : {"auto", "cpu", "gpu", "npu"})
         if (name == known) return;
@@ -54,6 +59,7 @@ CompileOptions compileOptions(const MLContextOptions& options) {
     // Those who ask for low power alone get results that are as good as f32's.
     result.round_activations = !options.weights.empty();
     result.packed_cache = options.packedCache;
+    result.precision = to_precision(options.precision);
     const bool accelerated = options.accelerated && options.deviceType != "cpu";
     result.device = !options.device.empty() ? options.device : accelerated ? "auto" : "cpu";
     const Device device =

@@ -20,6 +20,10 @@ size_t packed_bf16_bytes(size_t k, size_t n);
 void pack_bf16(const uint16_t* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n,
                uint16_t* packed);
 
+// The same of f32, which is rounded to bf16 as A is below. Either stride_k or stride_n is 1.
+void pack_as_bf16(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n,
+                  uint16_t* packed);
+
 // What gemm_f32() computes, where A is rounded to bf16 (to the nearest, ties to even; numbers below the
 // normal ones count as zero) and `packed` is read in the place of args.packed_b. Twice as fast as products in
 // f32. Runs thread ith's share of nth. Keeps for each thread the rounded elements of some rows: 400 KiB, or

@@ -47,10 +47,10 @@ inline auto plain_rows(const GemmArgs& g) {
 // What args.packed_b says is not read but `packed` is; rows(row, row_end, k0, k1) gives where a part of A
 // lies and how far a row is from the next. Blocks of A stay in the L2 cache while every panel passes by; a
 // panel's slice serves all rows of the block. Where those are a single tile, each panel is read once, from
-// one end to the other.
+// one end to the other. `finish` is for all of C.
 template <class B, class Rows>
-void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect, Rows rows_of_a) {
-    const Finish finish = finish_of(g);
+void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect, Rows rows_of_a,
+                const Finish& finish) {
     const size_t rows = rect.row_end - rect.row, blocks = divide_up(rows, kBlockRows);
     const size_t slices = rows <= tile_rows(kTileVecs) ? 1 : std::max<size_t>(1, divide_up(g.k, kBlockDepth));
     for (size_t block = 0; block < blocks; ++block) {
@@ -76,6 +76,10 @@ void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect
             }
         }
     }
+}
+template <class B, class Rows>
+void run_packed(const GemmArgs& g, const typename B::Element* packed, const Rect& rect, Rows rows_of_a) {
+    run_packed<B>(g, packed, rect, rows_of_a, finish_of(g));
 }
 
 }  // namespace

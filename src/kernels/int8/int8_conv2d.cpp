@@ -38,7 +38,7 @@ public:
     void run(size_t first, size_t last, size_t out, size_t out_end) {
         for_each_strip(first, last, pairs_, [&](size_t begin, size_t count) {
             scratch_.reserve(count, pairs_);
-            const WindowCopier copier(g_, image_, group_, pairs_ * 2);
+            const WindowCopier<> copier(g_, image_, group_, pairs_ * 2);
             if (g_.x.is_signed)
                 copier.copy<int8_t>(begin, count, scratch_.rows.data());
             else

@@ -49,7 +49,7 @@ HWY_INLINE void for_each_strip(size_t first, size_t last, size_t pairs, Fn fn) {
 
 // `count` rows of pairs times a panel of `pairs`, as `tile` says, to y. `sums` holds kPairPanel for each row
 // between slices.
-template <class W, class Y>
+template <class Sum = PairSum, class W, class Y>
 void multiply_strip(PairTile tile, const int16_t* rows, int32_t* sums, size_t count, const W* panel,
                     size_t pairs, Y* y) {
     const size_t slices = divide_up(pairs, kSlicePairs), tiles = divide_up(count, kPairRows);
@@ -64,7 +64,8 @@ void multiply_strip(PairTile tile, const int16_t* rows, int32_t* sums, size_t co
             tile.a = rows + (row * pairs + begin) * 2;
             tile.sums = sums + row * kPairPanel;
             tile.y = y + row * tile.ldy;
-            (s + 1 == slices ? find_pair_tile<W, Y>(next - row) : find_pair_tile<W, void>(next - row))(tile);
+            (s + 1 == slices ? find_pair_tile<Sum, W, Y>(next - row)
+                             : find_pair_tile<Sum, W, void>(next - row))(tile);
             row = next;
         }
     }

@@ -86,6 +86,24 @@ private:
 #endif
 };
 
+#if HWY_TARGET == HWY_AVX3
+// Each lane holds four bytes, of A without a sign and of B with one. Not as an intrinsic: all that is inlined
+// around it would have to be compiled for CPUs that have it.
+class QuadSum {
+public:
+    HWY_INLINE QuadSum() : sum_(hn::Zero(Int8Tag())) {}
+    HWY_INLINE void add(Int8Vec a, Int8Vec b) {
+        auto sum = sum_.raw;
+        asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a.raw), "v"(b.raw));
+        sum_.raw = sum;
+    }
+    HWY_INLINE Int8Vec total() const { return sum_; }
+
+private:
+    Int8Vec sum_;
+};
+#endif
+
 inline constexpr size_t kPanelVecs = kPairPanel / HWY_MIN(kPairPanel, kLanes);
 // The sums, a row of the panel, a pair of A and a product are kept in registers.
 #if HWY_TARGET == HWY_AVX3
@@ -98,7 +116,7 @@ inline constexpr size_t kPairRows = 1;
 inline constexpr size_t kPairRows = 3;
 #endif
 
-// Rows of A, of pairs, times a panel.
+// Rows of A, of pairs, times a panel. Or of quads of bytes, which take as much.
 struct PairTile {
     const int16_t* a;
     size_t lda;  // of int16_t
@@ -154,11 +172,11 @@ HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVe
     if (to == lanes) std::memcpy(y, lanes, t.channels * sizeof(Y));
 }
 
-// W: of the panel. Y: of the results for the last slice of depth, else void.
-template <class W, class Y, size_t kRows>
+// Sum: of what lanes hold. W: of the panel. Y: of the results for the last slice of depth, else void.
+template <class Sum, class W, class Y, size_t kRows>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
     const Int8Tag d;
-    PairSum sum[kRows][kPanelVecs];
+    Sum sum[kRows][kPanelVecs];
     const int16_t* a = t.a;
     const W* b = static_cast<const W*>(t.b);
     HWY_UNROLL(2)
@@ -195,10 +213,10 @@ HWY_NOINLINE void pair_tile(const PairTile& t) {
 using PairTileFunction = void (*)(const PairTile&);
 
 // For 1 to kPairRows rows.
-template <class W, class Y>
+template <class Sum, class W, class Y>
 PairTileFunction find_pair_tile(size_t rows) {
     return []<size_t... i>(std::index_sequence<i...>, size_t n) {
-        static constexpr PairTileFunction kTiles[] = {&pair_tile<W, Y, i + 1>...};
+        static constexpr PairTileFunction kTiles[] = {&pair_tile<Sum, W, Y, i + 1>...};
         return kTiles[n - 1];
     }
     (std::make_index_sequence<kPairRows>(), rows);

@@ -1,4 +1,4 @@
-// What windows of an image of bytes meet, in 16 bits. Included once per SIMD target.
+// What windows of an image of bytes meet, in 16 bits or as it is. Included once per SIMD target.
 #if defined(HEADRACE_KERNELS_WIDENED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADRACE_KERNELS_WIDENED_ROWS_INL_H_
 #undef HEADRACE_KERNELS_WIDENED_ROWS_INL_H_
@@ -53,10 +53,27 @@ HWY_INLINE void widen_short(const T* x, int16_t* y) {
     for (size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
 }
 
+// How windows are copied: widened.
+struct WidenedRows {
+    using To = int16_t;
+    static int16_t zero(const Int8Conv2dArgs& g) { return static_cast<int16_t>(g.x_zero); }
+    template <class T>
+    static HWY_INLINE void copy(const T* x, size_t n, int16_t* y) {
+        widen(x, n, y);
+    }
+    template <class T>
+    static HWY_INLINE void copy_short(const T* x, int16_t* y) {
+        widen_short(x, y);
+    }
+};
+
 // Windows of neighbouring pixels of the output as rows [kernel_h][kernel_w][channels of a group] of `length`
 // numbers, which end in zeros. Up to kShortRow numbers behind them are overwritten, too.
+template <class Rows = WidenedRows>
 class WindowCopier {
 public:
+    using To = typename Rows::To;
+
     WindowCopier(const Int8Conv2dArgs& g, size_t image, size_t group, size_t length)
         : g_(g),
           channels_(g.in_channels / g.groups),
@@ -67,9 +84,10 @@ public:
                      g.out_w == g.in_w) {}
 
     template <class T>
-    void copy(size_t first, size_t count, int16_t* to) const {
+    void copy(size_t first, size_t count, To* to) const {
         const T* x = static_cast<const T*>(g_.x.data) + start_;
-        if (is_matrix_ && length_ == channels_) return widen(x + first * channels_, count * channels_, to);
+        if (is_matrix_ && length_ == channels_)
+            return Rows::copy(x + first * channels_, count * channels_, to);
         const size_t depth = g_.depth();
         size_t oy = first / g_.out_w, ox = first % g_.out_w;
         for (size_t p = 0; p < count; ++p, to += length_) {
@@ -81,7 +99,7 @@ public:
 
 private:
     template <class T>
-    void window(const T* x, size_t oy, size_t ox, int16_t* to) const {
+    void window(const T* x, size_t oy, size_t ox, To* to) const {
         const auto in_h = static_cast<ptrdiff_t>(g_.in_h), in_w = static_cast<ptrdiff_t>(g_.in_w);
         const ptrdiff_t top = static_cast<ptrdiff_t>(oy * g_.stride_h) - g_.pad_top;
         const ptrdiff_t left = static_cast<ptrdiff_t>(ox * g_.stride_w) - g_.pad_left;
@@ -93,24 +111,24 @@ private:
             const ptrdiff_t y = top + static_cast<ptrdiff_t>(ky * g_.dilation_h);
             const ptrdiff_t at = (y * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels);
             if (y < 0 || y >= in_h)
-                std::fill_n(to, row_length, static_cast<int16_t>(g_.x_zero));
+                std::fill_n(to, row_length, Rows::zero(g_));
             else if (is_run && row_length <= kShortRow && at + static_cast<ptrdiff_t>(kShortRow) <= end)
-                widen_short(x + at, to);
+                Rows::copy_short(x + at, to);
             else if (is_run)
-                widen(x + at, row_length, to);
+                Rows::copy(x + at, row_length, to);
             else
                 taps(x, y, left, to);
         }
     }
     template <class T>
-    void taps(const T* x, ptrdiff_t y, ptrdiff_t left, int16_t* to) const {
+    void taps(const T* x, ptrdiff_t y, ptrdiff_t left, To* to) const {
         const auto in_w = static_cast<ptrdiff_t>(g_.in_w);
         for (size_t kx = 0; kx < g_.kernel_w; ++kx, to += channels_) {
             const ptrdiff_t column = left + static_cast<ptrdiff_t>(kx * g_.dilation_w);
             if (column < 0 || column >= in_w)
-                std::fill_n(to, channels_, static_cast<int16_t>(g_.x_zero));
+                std::fill_n(to, channels_, Rows::zero(g_));
             else
-                widen(x + (y * in_w + column) * static_cast<ptrdiff_t>(g_.in_channels), channels_, to);
+                Rows::copy(x + (y * in_w + column) * static_cast<ptrdiff_t>(g_.in_channels), channels_, to);
         }
     }
 

@@ -1,10 +1,12 @@
 #include "kernels/tensor/attention_f32.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <new>
 
 #include "base/aligned_buffer.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/tensor/decode_attention.h"
 #include "kernels/tensor/normalize_f32.h"
@@ -74,19 +76,34 @@ public:
     explicit PackedHead(const AttentionArgs& g, float* keys, float* values)
         : g_(g), keys_(keys), values_(values) {}
 
-    static size_t floats_of_keys(const AttentionArgs& g) { return packed_width(g.n) * g.width; }
-    static size_t floats_of_values(const AttentionArgs& g) { return g.n * packed_width(g.width_v); }
+    // Floats that the rows of a packed matrix take in each column: pairs of bf16 take as much.
+    static size_t rows(const AttentionArgs& g, size_t count) {
+        return g.round_to_bf16 ? (count + 1) / 2 : count;
+    }
+    static size_t floats_of_keys(const AttentionArgs& g) { return packed_width(g.n) * rows(g, g.width); }
+    static size_t floats_of_values(const AttentionArgs& g) { return rows(g, g.n) * packed_width(g.width_v); }
 
     void choose(size_t batch, size_t head) {
         if (batch == batch_ && head == head_) return;
         batch_ = batch, head_ = head, count_ = 0;
     }
     void pack_first(size_t count) {
+        // A pair must not hold a value that is not wanted: what it is multiplied with, 0, may make NaN of it.
+        if (g_.round_to_bf16 && count < count_ && count % 2) {
+            pack_pairs_of_values(count - 1, count);
+            count_ = count;
+        }
         if (count <= count_) return;
         const size_t first = count_ / kPanelWidth * kPanelWidth;  // the last panel is as wide as it has keys
-        pack(matrix_of(g_.k, batch_, head_) + static_cast<ptrdiff_t>(first) * g_.k.row, 1, g_.k.row, g_.width,
-             count - first, keys_ + first * g_.width);
-        for (size_t row = count_; row < count; ++row) pack_value(row);
+        const float* from = matrix_of(g_.k, batch_, head_) + static_cast<ptrdiff_t>(first) * g_.k.row;
+        float* to = keys_ + first * rows(g_, g_.width);
+        if (g_.round_to_bf16) {
+            pack_as_bf16(from, 1, g_.k.row, g_.width, count - first, reinterpret_cast<uint16_t*>(to));
+            pack_pairs_of_values(count_ / 2 * 2, count);
+        } else {
+            pack(from, 1, g_.k.row, g_.width, count - first, to);
+            for (size_t row = count_; row < count; ++row) pack_value(row);
+        }
         count_ = count;
     }
     const float* keys() const { return keys_; }
@@ -95,7 +112,7 @@ public:
         return std::min(packed_width(count_), (count + kPanelWidth - 1) / kPanelWidth * kPanelWidth);
     }
     // The values' columns from `col` on.
-    const float* values(size_t col) const { return values_ + col * g_.n; }
+    const float* values(size_t col) const { return values_ + col * rows(g_, g_.n); }
 
 private:
     void pack_value(size_t row) {
@@ -105,6 +122,16 @@ private:
             float* to = values_ + col * g_.n + row * width;
             std::copy_n(from + col, cols, to);
             std::fill(to + cols, to + width, 0.0f);
+        }
+    }
+
+    // Rows [first, end), of which the first is even.
+    void pack_pairs_of_values(size_t first, size_t end) {
+        const float* from = matrix_of(g_.v, batch_, head_) + static_cast<ptrdiff_t>(first) * g_.v.row;
+        for (size_t col = 0; col < g_.width_v; col += kPanelWidth) {
+            const size_t cols = std::min(kPanelWidth, g_.width_v - col);
+            float* to = values_ + col * rows(g_, g_.n) + first / 2 * packed_width(cols);
+            pack_as_bf16(from + col, g_.v.row, 1, end - first, cols, reinterpret_cast<uint16_t*>(to));
         }
     }
 
@@ -148,6 +175,14 @@ void softmax(const AttentionArgs& g, const Block& block, const Workspace& work) 
     softmax_f32(s, 0, 1);
 }
 
+// packed_b may be in bf16.
+void multiply(const AttentionArgs& g, const GemmArgs& a) {
+    if (g.round_to_bf16)
+        bf16_gemm_f32(a, reinterpret_cast<const uint16_t*>(a.packed_b), 0, 1);
+    else
+        gemm_f32(a, 0, 1);
+}
+
 void multiply_queries(const AttentionArgs& g, const Block& block, Workspace& work) {
     const float* q = matrix_of(g.q, block.batch, block.head) + static_cast<ptrdiff_t>(block.row) * g.q.row;
     if (is_packed(g)) {
@@ -156,7 +191,7 @@ void multiply_queries(const AttentionArgs& g, const Block& block, Workspace& wor
         a.m = block.rows, a.n = work.head.computed_keys(block.keys), a.k = g.width;
         a.a = q, a.lda = g.q.row, a.packed_b = work.head.keys();
         a.c = work.scores, a.ldc = static_cast<ptrdiff_t>(work.stride);
-        return gemm_f32(a, 0, 1);
+        return multiply(g, a);
     }
     BatchedGemmArgs a;
     a.m = block.rows, a.n = block.keys, a.k = g.width;
@@ -180,7 +215,7 @@ void multiply_values(const AttentionArgs& g, const Block& block, const Workspace
         a.m = block.rows, a.n = std::min(kPanelWidth, g.width_v - col), a.k = block.keys;
         a.a = work.scores, a.lda = static_cast<ptrdiff_t>(work.stride), a.packed_b = work.head.values(col);
         a.c = o + col, a.ldc = g.o_row;
-        gemm_f32(a, 0, 1);
+        multiply(g, a);
     }
 }
 

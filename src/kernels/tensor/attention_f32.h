@@ -25,6 +25,9 @@ struct AttentionArgs {
     bool causal = false;         // query i sees keys 0 to i
     bool zero_if_masked = true;  // a row all of whose keys are masked is 0; else NaN
     float scale = 1;
+    // Where has_bf16_gemm(): from three queries on, what is multiplied is rounded to bf16, as bf16_gemm_f32()
+    // does.
+    bool round_to_bf16 = false;
 };
 
 // Runs thread ith's share of nth, split over heads and blocks of queries. Allocates a block of scores, and

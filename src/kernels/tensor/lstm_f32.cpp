@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/simd/targets.h"
 
@@ -64,8 +65,9 @@ public:
           width_(kLstmGates * g.hidden),
           cell_(state.start(g.cell_state)),
           gates_(rows * width_),
-          recurrent_(
-              state.packed(&pack_lstm_recurrent, kLstmGates, packed_lstm_recurrent_bytes(1, g.hidden))) {}
+          recurrent_(state.packed(&pack_lstm_recurrent, kLstmGates,
+                                  g.round_to_bf16 ? packed_lstm_bf16_bytes(1, g.hidden)
+                                                  : packed_lstm_recurrent_bytes(1, g.hidden))) {}
 
     void step(size_t t) {
         GemmArgs product;
@@ -75,7 +77,10 @@ public:
         product.c = gates_.data(), product.ldc = static_cast<ptrdiff_t>(width_);
         product.residual = state.input(t, kLstmGates);
         product.ldr = static_cast<ptrdiff_t>(state.input_stride(kLstmGates));
-        gemm_f32(product, 0, 1);
+        if (g_.round_to_bf16)
+            bf16_gemm_f32(product, reinterpret_cast<const uint16_t*>(recurrent_), 0, 1);
+        else
+            gemm_f32(product, 0, 1);
         for (size_t r = 0; r < state.rows; ++r) HWY_DYNAMIC_DISPATCH(advance_row)
         (g_, gates_.data() + r * width_, cell_.data() + r * g_.hidden, state.hidden.data() + r * g_.hidden);
     }
@@ -104,6 +109,17 @@ void pack_lstm_recurrent(const float* weight, size_t directions, size_t hidden, 
     for (size_t direction = 0; direction < directions; ++direction)
         pack(weight + direction * rows * hidden, 1, static_cast<ptrdiff_t>(hidden), hidden, rows,
              packed + direction * floats);
+}
+
+size_t packed_lstm_bf16_bytes(size_t directions, size_t hidden) {
+    return directions * packed_bf16_bytes(hidden, kLstmGates * hidden);
+}
+
+void pack_lstm_bf16(const float* weight, size_t directions, size_t hidden, uint16_t* packed) {
+    const size_t rows = kLstmGates * hidden;
+    for (size_t direction = 0; direction < directions; ++direction)
+        pack_as_bf16(weight + direction * rows * hidden, 1, static_cast<ptrdiff_t>(hidden), hidden, rows,
+                     packed + direction * packed_bf16_bytes(hidden, rows) / sizeof(*packed));
 }
 
 void lstm_f32(const LstmArgs& g, int ith, int nth) { walk_rows<Lstm>(g, ith, nth); }

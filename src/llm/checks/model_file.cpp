@@ -40,9 +40,9 @@ Status starts_with_magic(const std::string& path) {
         return invalid("{}: the file has {} bytes and cannot be a GGUF model", path, file.gcount());
     if (std::string_view(magic.data(), 4) != "GGUF")
         return invalid(
-            "{}: the file does not start with 'GGUF', so it is no model in that format; load() reads ONNX "
-            "models "
-            "and graph files",
+            "{}: the file does not start with 'GGUF', so it is no language model; ONNX models and graph "
+            "files "
+            "are models of tensors, which are loaded as such",
             path);
     return success();
 }

@@ -113,9 +113,10 @@ std::vector<Stream*> Admission::choose_active(Clock::time_point now) {
 bool Admission::acquire(Stream& stream, const std::vector<std::uint64_t>& order) {
     stream.shares = remembers(stream);
     for (;;) {
-        if (const auto place =
-                sequences_.acquire(stream.tokens, stream.shares || stream.began, stream.variant)) {
+        if (const auto place = sequences_.acquire(stream.tokens, stream.shares || stream.began,
+                                                  stream.variant, stream.shares)) {
             stream.sequence = place->id;
+            stream.is_fetched = false;
             stream.decoded = static_cast<std::size_t>(place->tokens);
             return true;
         }

@@ -52,7 +52,9 @@ bool BatchBuilder::fits_context(Stream& stream) {
     const std::size_t dropped = std::clamp<std::size_t>(
         settings.n_discard > 0 ? static_cast<std::size_t>(settings.n_discard) : left / 2, 1,
         std::max<std::size_t>(1, left - 1));
-    if (sequences_.shift(*stream.sequence, kept, dropped))
+    // Keys that are moved have been computed beside what is dropped now: another answer than of what is read
+    // again.
+    if (!settings_.context.batch_invariant && sequences_.shift(*stream.sequence, kept, dropped))
         cells_move_ = true;
     else
         sequences_.truncate(*stream.sequence, std::min(kept, stream.decoded));  // read what stays again

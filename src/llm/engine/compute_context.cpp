@@ -14,6 +14,12 @@
 
 namespace headrace::llm {
 
+namespace {
+
+constexpr int kUncovered = -100;  // llama_decode's own are -3 to 2
+
+}  // namespace
+
 ComputeContext::ComputeContext(const Model& model, std::function<bool()> is_unwanted)
     : model_(model),
       is_unwanted_(std::move(is_unwanted)),
@@ -21,9 +27,15 @@ ComputeContext::ComputeContext(const Model& model, std::function<bool()> is_unwa
 
 Result<std::unique_ptr<ComputeContext>> ComputeContext::create(const Model& model,
                                                                const llama_context_params& params,
-                                                               std::function<bool()> is_unwanted) {
+                                                               std::function<bool()> is_unwanted,
+                                                               bool is_invariant) {
     std::unique_ptr<ComputeContext> made(new ComputeContext(model, std::move(is_unwanted)));
     llama_context_params own = params;
+    if (is_invariant) {
+        HR_TRY(require_packed_products());
+        made->invariance_ = std::make_unique<Invariance>();
+        made->invariance_->watch(own);
+    }
     own.abort_callback = &ComputeContext::abort_step;
     own.abort_callback_data = made.get();
     const std::string what = params.embeddings ? "a context for embeddings"
@@ -40,7 +52,24 @@ Result<std::unique_ptr<ComputeContext>> ComputeContext::create(const Model& mode
         return failure(Code::out_of_memory, "{}: llama.cpp cannot make {}: {}{}", model.path(), what,
                        take_llama_errors(), params.embeddings ? "" : ". Try a smaller n_ctx or n_ubatch");
     made->attach_threads(std::max(params.n_threads, params.n_threads_batch));
+    if (is_invariant) HR_TRY(made->try_invariance());
     return made;
+}
+
+/// A model that is not covered is refused before anybody waits for it: one token shows all kinds of nodes.
+Status ComputeContext::try_invariance() {
+    llama_batch batch = llama_batch_init(1, 0, 1);
+    add_token(batch, 0, 0, 0, true);
+    const int status = compute(batch).status;
+    llama_batch_free(batch);
+    if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, false);
+    if (const Status covered = check_invariance(); !covered.ok())
+        return covered.error().within(model_.path());
+    if (status != 0)
+        return failure(Code::backend_failure,
+                       "{}: llama_decode failed with {} for a first token; llama.cpp's log says why",
+                       model_.path(), status);
+    return success();
 }
 
 /// Without a pool of its own a context starts new threads in every step.
@@ -62,9 +91,11 @@ ComputeContext::Step ComputeContext::compute(const llama_batch& batch) {
     const ComputeTurn turn(model_);
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t running = std::clock();
-    const int status = encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch);
+    if (invariance_) invariance_->begin_step();
+    int status = encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch);
     llama_synchronize(context_.get());
     expect_llama_errors(false);
+    if (!check_invariance().ok()) status = kUncovered;
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     return {status, wall.count(), 1000.0 * static_cast<double>(std::clock() - running) / CLOCKS_PER_SEC};
 }

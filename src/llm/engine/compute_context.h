@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "llm/engine/invariance.h"
 #include "llm/model/model.h"
 
 struct ggml_threadpool;
@@ -15,10 +16,12 @@ namespace headrace::llm {
 class ComputeContext {
 public:
     /// is_unwanted: asked between two nodes of a step, on the thread that computes it: true when nobody wants
-    /// its result any more. Errors: the context's memory is missing, a lost host.
+    /// its result any more. is_invariant: see Invariance. Errors: the context's memory is missing, a lost
+    /// host, a model that is not covered.
     static Result<std::unique_ptr<ComputeContext>> create(const Model& model,
                                                           const llama_context_params& params,
-                                                          std::function<bool()> is_unwanted);
+                                                          std::function<bool()> is_unwanted,
+                                                          bool is_invariant = false);
     ~ComputeContext();
     ComputeContext(const ComputeContext&) = delete;
     ComputeContext& operator=(const ComputeContext&) = delete;
@@ -33,15 +36,19 @@ public:
     /// Computes a batch, in turn with others that use the same processor. Throws what llama.cpp throws where
     /// memory ends.
     Step compute(const llama_batch& batch);
+    /// An error when a step had something whose result may depend on what else was in it, though it must not.
+    Status check_invariance() const { return invariance_ ? invariance_->check() : success(); }
 
 private:
     ComputeContext(const Model& model, std::function<bool()> is_unwanted);
     void attach_threads(int threads);
+    Status try_invariance();
     static bool abort_step(void* self);
 
     const Model& model_;
     std::function<bool()> is_unwanted_;
-    bool encodes_;  // the model has no decoder
+    bool encodes_;                            // the model has no decoder
+    std::unique_ptr<Invariance> invariance_;  // null: results may depend on the batch
     llama_context_ptr context_;
     ggml_threadpool* threadpool_ = nullptr;
 };

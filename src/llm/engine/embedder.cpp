@@ -17,6 +17,11 @@ Embedder::Embedder(std::shared_ptr<const Model> model, const QueueSettings& sett
 
 Result<std::shared_ptr<Embedder>> Embedder::start(std::shared_ptr<const Model> model,
                                                   const EngineSettings& settings) {
+    if (settings.context.batch_invariant)
+        return unsupported(
+                   "{}: batch_invariant is for models that write, and this one is for vectors; leave it out",
+                   model->path())
+            .of_parameter("batch_invariant");
     std::shared_ptr<Embedder> embedder(new Embedder(std::move(model), settings.queue));
     HR_TRY(embedder->make_context(settings.context));
     HR_TRY(embedder->thread_.start([self = embedder.get()] { return self->pass(); }));

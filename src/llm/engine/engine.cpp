@@ -16,6 +16,8 @@ namespace headrace::llm {
 namespace {
 
 constexpr auto kIdlePass = std::chrono::milliseconds(250);  // remembered prompts expire meanwhile
+constexpr auto kDiskPass = std::chrono::milliseconds(20);   // while all that runs waits for the disk
+constexpr auto kLastWrites = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Result<std::shared_ptr<Engine>> Engine::start(std::shared_ptr<const Model> model
 }
 
 Status Engine::make_parts() {
-    HR_TRY(make_context());
+    std::optional<BlockStore> store = open_block_store(*model_, settings_);
+    HR_TRY(make_context(store.has_value()));
     if (!llama_get_memory(context_->get()))
         return unsupported(
             "{}: the model has no memory of tokens, so it cannot generate; use it for embeddings",
@@ -42,7 +45,9 @@ Status Engine::make_parts() {
             context_size_, most > 0 ? most : std::max(1, context_tokens() / settings_.context.n_parallel));
     const std::int64_t ram = settings_.cache.ram_mib;
     sequences_ = std::make_unique<Sequences>(context_->get(), model_->memory_is_divisible(),
-                                             ram < 0 ? SIZE_MAX : static_cast<std::size_t>(ram) << 20);
+                                             ram < 0 ? SIZE_MAX : static_cast<std::size_t>(ram) << 20,
+                                             store ? store->block_size : 0);
+    make_stored_prompts(std::move(store));
     admission_ =
         std::make_unique<Admission>(*sequences_, settings_.queue, settings_.cache,
                                     static_cast<std::size_t>(settings_.context.n_parallel), counters_);
@@ -55,17 +60,31 @@ Status Engine::make_parts() {
     return success();
 }
 
+void Engine::make_stored_prompts(std::optional<BlockStore> store) {
+    if (!store) return;
+    try {
+        stored_ = std::make_unique<StoredPrompts>(*std::move(store), *sequences_, counters_, thread_.waker());
+    } catch (const std::exception& e) {
+        HR_LOG(warn, {}, "cache_dir has no effect: there is no thread for it: {}", e.what());
+    }
+}
+
 /// One as large as the model's training is made smaller as long as there is no memory for it.
-Status Engine::make_context() {
+Status Engine::make_context(bool stores_blocks) {
     constexpr std::uint32_t kLeast = 4096;
     const bool is_flexible = settings_.context.n_ctx == kTrainedContext;
     HR_ASSIGN(llama_context_params params, context_params(*model_, settings_.context));
     if (is_flexible) params.n_ctx = most_context_tokens(*model_, params);
+    if (stores_blocks && params.n_seq_max < llama_max_parallel_sequences()) {
+        ++params.n_seq_max;  // Sequences keeps one apart
+        params.n_ctx = std::max(params.n_ctx, params.n_seq_max);
+        params.n_batch = std::max(params.n_batch, params.n_seq_max);
+    }
     if (const Status enough = enough_memory_for_context(*model_, params); !enough.ok())
         return enough.error().within(model_->path());
     for (;;) {
-        Result<std::unique_ptr<ComputeContext>> made =
-            ComputeContext::create(*model_, params, [this] { return is_step_unwanted(); });
+        Result<std::unique_ptr<ComputeContext>> made = ComputeContext::create(
+            *model_, params, [this] { return is_step_unwanted(); }, settings_.context.batch_invariant);
         if (made.ok()) {
             context_ = std::move(made).value();
             context_bytes_ = llm::context_bytes(*model_, params);
@@ -84,6 +103,7 @@ Engine::~Engine() {
     for (const auto& [id, stream] : admission_->streams())
         stream->fail(failure(Code::cancelled, "the model is being unloaded"));
     deliver_ended();
+    if (stored_ && !is_lost()) stored_->store_all(kLastWrites);
 }
 
 Status Engine::check(const GenerationRequest& request) const {
@@ -154,11 +174,12 @@ std::future<void> Engine::post(std::function<void()> work) {
 /// Of this model's weights and cache; LoRA adapters are the sequence's variant.
 std::uint64_t Engine::state_owner() const {
     const ContextSettings& c = settings_.context;
-    const std::string text = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(), model_->weights_sample(),
-        fmt::join(settings_.model.kv_overrides, " "), c.type_k, c.type_v, c.swa_full, c.rope_scaling,
-        c.rope_freq_base, c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast,
-        c.yarn_beta_slow, c.yarn_orig_ctx);
+    std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(),
+                                   model_->weights_sample(), fmt::join(settings_.model.kv_overrides, " "),
+                                   c.type_k, c.type_v, c.swa_full, c.rope_scaling, c.rope_freq_base,
+                                   c.rope_freq_scale, c.yarn_ext_factor, c.yarn_attn_factor, c.yarn_beta_fast,
+                                   c.yarn_beta_slow, c.yarn_orig_ctx);
+    if (c.batch_invariant) text += " invariant";  // what others have read may differ in the last bits
     return content_hash(text.data(), text.size()).low;
 }
 
@@ -184,7 +205,10 @@ Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
 
 std::int64_t Engine::forget_prompt(const Tokens& tokens) {
     std::size_t forgotten = 0;
-    post([&] { forgotten = sequences_->forget(tokens); }).get();
+    post([&] {
+        forgotten = sequences_->forget(tokens);
+        if (stored_) stored_->forget(tokens);
+    }).get();
     return static_cast<std::int64_t>(forgotten);
 }
 
@@ -194,24 +218,37 @@ std::chrono::milliseconds Engine::pass() {
     deliver_ended();
     run_tasks();
     admission_->evict_expired(Clock::now());
+    bool computes = false;
     if (!admission_->streams().empty()) {
+        computes = true;
         try {
-            step();
+            computes = step();
         } catch (const std::exception& e) {
             // llama.cpp throws where memory ends: the streams of this step are lost, the engine is not.
             for (const auto& [id, stream] : admission_->streams())
                 if (stream->running) stream->fail(failure(Code::backend_failure, "{}", e.what()));
         }
     }
+    const bool stores = stored_ && stored_->store_next(Clock::now());
     publish_statistics();
-    return admission_->streams().empty() ? kIdlePass : std::chrono::milliseconds(0);
+    if (computes || stores) return std::chrono::milliseconds(0);
+    return admission_->streams().empty() ? kIdlePass : kDiskPass;
 }
 
-void Engine::step() {
+/// False where all that could run waits for the disk.
+bool Engine::step() {
     const Clock::time_point now = Clock::now();
-    const std::vector<Stream*> active = admission_->choose_active(now);
-    if (!batch_->build(active, admission_->expects_urgent(now))) return admission_->make_room();
-    if (batch_->parts().empty()) return;
+    std::vector<Stream*> active = admission_->choose_active(now);
+    if (stored_) {
+        const bool has_active = !active.empty();
+        stored_->fetch(active, now);
+        if (has_active && active.empty()) return false;
+    }
+    if (!batch_->build(active, admission_->expects_urgent(now))) {
+        admission_->make_room();
+        return true;
+    }
+    if (batch_->parts().empty()) return true;
     const int status = batch_->run();
     if (!fail_if_lost()) {
         admission_->account(batch_->parts(), Clock::now());
@@ -221,6 +258,7 @@ void Engine::step() {
             end_failed_step(status);
     }
     deliver_ended();
+    return true;
 }
 
 void Engine::end_failed_step(int status) {
@@ -231,9 +269,12 @@ void Engine::end_failed_step(int status) {
         if (is_overtaken) ++counters_.overtaken_steps;
         return;
     }
-    for (const BatchPart& part : batch_->parts())
-        part.stream->fail(
-            failure(Code::backend_failure, "llama_decode failed with {}; llama.cpp's log says why", status));
+    const Status covered = context_->check_invariance();
+    const Error error =
+        covered.ok()
+            ? failure(Code::backend_failure, "llama_decode failed with {}; llama.cpp's log says why", status)
+            : covered.error();
+    for (const BatchPart& part : batch_->parts()) part.stream->fail(error);
 }
 
 /// After a remote host was lost no request has a result: whoever asks again gets a model that is loaded anew.

@@ -16,6 +16,7 @@
 #include "llm/engine/loop_thread.h"
 #include "llm/engine/sequences.h"
 #include "llm/engine/statistics.h"
+#include "llm/engine/stored_prompts.h"
 #include "llm/model/model.h"
 #include "llm/settings.h"
 
@@ -63,12 +64,13 @@ public:
 private:
     Engine(std::shared_ptr<const Model> model, const EngineSettings& settings);
     Status make_parts();
-    Status make_context();
+    Status make_context(bool stores_blocks);
+    void make_stored_prompts(std::optional<BlockStore> store);
     Status check(const GenerationRequest& request) const;
 
     std::chrono::milliseconds pass();
     void run_tasks();
-    void step();
+    bool step();
     void end_failed_step(int status);
     bool fail_if_lost();
     void deliver_ended();
@@ -88,6 +90,7 @@ private:
     std::unique_ptr<Sequences> sequences_;
     std::unique_ptr<Admission> admission_;
     std::unique_ptr<BatchBuilder> batch_;
+    std::unique_ptr<StoredPrompts> stored_;  // null where there is no cache on disk
 
     std::mutex tasks_mutex_;
     std::vector<std::packaged_task<void()>> tasks_;  // of other threads, for the loop

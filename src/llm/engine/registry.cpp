@@ -105,6 +105,9 @@ Registry& registry() {
 
 Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
     if (identity_of(path).empty()) return failure(Code::not_found, "{}: there is no such file", path);
+    if (settings.context.batch_invariant)
+        if (const Status loaded = require_packed_products(); !loaded.ok())
+            return loaded.error().of_parameter("batch_invariant");
     HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
     const std::string files = identity_of(path, file, settings.model);
     const EngineKey key{files + ' ' + identity_of(settings.context.draft_model), settings};

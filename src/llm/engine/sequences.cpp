@@ -15,15 +15,18 @@ std::size_t common_prefix(const Tokens& a, const Tokens& b) {
     return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin());
 }
 
-Sequences::Sequences(llama_context* context, bool divisible, std::size_t ram_bytes)
+Sequences::Sequences(llama_context* context, bool divisible, std::size_t ram_bytes, std::size_t block_size)
     : context_(context),
       memory_(llama_get_memory(context)),
       divisible_(divisible),
+      block_size_(block_size),
+      spare_(static_cast<Id>(llama_n_seq_max(context)) - 1),
       ram_limit_(ram_bytes),
       cell_count_(llama_n_ctx(context)),
-      entries_(llama_n_seq_max(context)) {}
+      entries_(llama_n_seq_max(context) - (block_size > 0 ? 1 : 0)) {}
 
-std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool reuse, std::uint64_t variant) {
+std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool reuse, std::uint64_t variant,
+                                                   bool lasting) {
     const std::size_t most = prompt.size() - 1;
     Id best = -1;
     std::size_t best_size = 0;
@@ -40,6 +43,7 @@ std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool re
     // A sequence that the prompt merely continues is taken as it is: nothing of it is lost.
     if (best >= 0 && !entries_[best].busy && best_size == entries_[best].tokens.size()) {
         entries_[best].busy = true;
+        entries_[best].lasting &= lasting;
         return Place{best, static_cast<int>(best_size)};
     }
     const std::optional<Id> id = free_id(best >= 0 ? std::optional(best) : std::nullopt);
@@ -55,6 +59,7 @@ std::optional<Sequences::Place> Sequences::acquire(const Tokens& prompt, bool re
     }
     if (reuse) restore(*id, prompt, entry.tokens.size());
     entry.used = entry.busy = true;
+    entry.lasting = lasting;
     entry.variant = variant;  // a restore that found no room has cleared it
     return Place{*id, static_cast<int>(entry.tokens.size())};
 }
@@ -94,6 +99,9 @@ void Sequences::share(Id from, Id to, std::size_t begin, std::size_t end) {
     target.tokens.insert(target.tokens.end(), source.tokens.begin() + begin, source.tokens.begin() + end);
     target.cells.insert(target.cells.end(), source.cells.begin() + begin, source.cells.begin() + end);
     for (std::size_t i = begin; i < end; ++i) ++cell_users_[source.cells[i]];
+    if (block_size_ > 0 && target.stored >= begin / block_size_)
+        target.stored = std::max(target.stored, std::min(source.stored, end / block_size_));
+    if (end > source.exact) target.exact = std::min(target.exact, source.exact);
 }
 
 void Sequences::append(Id id, const llama_token* tokens, std::size_t count) {
@@ -135,6 +143,8 @@ bool Sequences::truncate(Id id, std::size_t size) {
         entry.tokens.resize(size);
         give_back_cells(entry, size, entry.cells.size());
     }
+    if (block_size_ > 0) entry.stored = std::min(entry.stored, size / block_size_);
+    if (size <= entry.exact) entry.exact = SIZE_MAX;
     return true;
 }
 
@@ -152,6 +162,7 @@ bool Sequences::shift(Id id, std::size_t from, std::size_t count) {
     llama_memory_seq_add(memory_, id, end, -1, -static_cast<llama_pos>(count));
     entry.tokens.erase(entry.tokens.begin() + from, entry.tokens.begin() + from + count);
     give_back_cells(entry, from, from + count);
+    entry.exact = std::min(entry.exact, from);  // the rest was computed behind tokens that are gone
     return true;
 }
 
@@ -200,7 +211,7 @@ void Sequences::save(Id id) {
             common_prefix(saved.tokens, entry.tokens) == entry.tokens.size())
             return;
     if (std::optional<PromptState> state = read_state(id, ram_limit_))
-        keep({*std::move(state), entry.last_used});
+        keep({*std::move(state), entry.last_used, entry.exact});
 }
 
 /// None where it has more bytes than that, or llama.cpp does not give it.
@@ -246,11 +257,64 @@ bool Sequences::restore(Id id, const Tokens& prompt, std::size_t better_than) {
         entry.variant = saved.variant;
         entry.used = true;
         entry.tokens = saved.tokens;
+        entry.exact = saved.exact;
         take_cells(entry, entry.tokens.size());
         saved.last_used = Clock::now();
     }
     keep(std::move(saved));
     return fits && truncate(id, best_size);
+}
+
+std::optional<Sequences::Block> Sequences::next_block() const {
+    for (Id id = 0; block_size_ > 0 && id < static_cast<Id>(entries_.size()); ++id) {
+        const Entry& entry = entries_[id];
+        const std::size_t whole = std::min(entry.tokens.size(), entry.exact) / block_size_;
+        if (entry.used && entry.lasting && whole > entry.stored) return Block{id, entry.stored};
+    }
+    return std::nullopt;
+}
+
+void Sequences::note_stored(Id id, std::size_t blocks) {
+    entries_[id].stored = std::max(entries_[id].stored, blocks);
+}
+
+void Sequences::forget_stored() {
+    for (Entry& entry : entries_) entry.stored = 0;
+}
+
+Result<AlignedBuffer> Sequences::read_block(const Block& block) {
+    const auto begin = static_cast<llama_pos>(block.index * block_size_);
+    llama_memory_seq_cp(memory_, block.id, spare_, begin, begin + static_cast<llama_pos>(block_size_));
+    const std::size_t bytes = llama_state_seq_get_size(context_, spare_);
+    Result<AlignedBuffer> state = AlignedBuffer::allocate(bytes, "a block of a prompt");
+    if (state.ok()) {
+        auto* data = reinterpret_cast<std::uint8_t*>(state.value().data());
+        if (bytes == 0 || llama_state_seq_get_data(context_, data, bytes, spare_) != bytes)
+            state = unsupported("llama.cpp gives no state of this model");
+    }
+    llama_memory_seq_rm(memory_, spare_, -1, -1);
+    return state;
+}
+
+Sequences::Appended Sequences::append_block(const Block& block, const llama_token* tokens,
+                                            std::span<const std::byte> state) {
+    Entry& entry = entries_[block.id];
+    const std::size_t begin = block.index * block_size_, end = begin + block_size_;
+    if (begin > entry.tokens.size() || !truncate(block.id, begin)) return Appended::refused;
+    while (room() < block_size_)
+        if (!evict_one()) return Appended::no_room;
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(state.data());
+    const bool fits = llama_state_seq_set_data(context_, bytes, state.size(), spare_) != 0 &&
+                      llama_memory_seq_pos_min(memory_, spare_) == static_cast<llama_pos>(begin) &&
+                      llama_memory_seq_pos_max(memory_, spare_) == static_cast<llama_pos>(end) - 1;
+    if (fits)
+        llama_memory_seq_cp(memory_, spare_, block.id, static_cast<llama_pos>(begin),
+                            static_cast<llama_pos>(end));
+    llama_memory_seq_rm(memory_, spare_, -1, -1);
+    if (!fits) return Appended::refused;
+    append(block.id, tokens, block_size_);
+    note_stored(block.id, block.index + 1);
+    return Appended::done;
 }
 
 std::optional<PromptState> Sequences::state_of(const Tokens& tokens) {
@@ -275,7 +339,7 @@ std::optional<PromptState> Sequences::state_of(const Tokens& tokens) {
 
 bool Sequences::remember(PromptState state) {
     if (state.bytes.size() > ram_limit_) return false;
-    keep({std::move(state), Clock::now()});
+    keep({std::move(state), Clock::now(), 0});  // a file does not tell
     return true;
 }
 

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <list>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "llm/engine/prompt_file.h"
 #include "llm/model/model.h"
 
@@ -21,8 +23,9 @@ public:
     using Id = llama_seq_id;
 
     /// divisible: see Model::memory_is_divisible. ram_bytes: of idle sequences that were moved out of the
-    /// context.
-    Sequences(llama_context* context, bool divisible, std::size_t ram_bytes);
+    /// context. block_size: of the blocks of tokens that are stored elsewhere, too; 0: none are, else one of
+    /// the context's sequences is kept apart to move them.
+    Sequences(llama_context* context, bool divisible, std::size_t ram_bytes, std::size_t block_size = 0);
 
     struct Place {
         Id id;
@@ -30,8 +33,9 @@ public:
     };
     /// A sequence for a prompt; none when all are busy. At least the last token is left to be decoded.
     /// Sequences share memory only with those of the same variant: what the memory was computed with, such as
-    /// the scales of the adapters.
-    std::optional<Place> acquire(const Tokens& prompt, bool reuse, std::uint64_t variant = 0);
+    /// the scales of the adapters. lasting: blocks of it may be stored.
+    std::optional<Place> acquire(const Tokens& prompt, bool reuse, std::uint64_t variant = 0,
+                                 bool lasting = true);
     /// More of the prompt that another sequence has read meanwhile; returns the tokens in memory now.
     int extend(Id id, const Tokens& prompt);
     /// Adds tokens that were decoded.
@@ -58,6 +62,25 @@ public:
     /// how many tokens they had.
     std::size_t forget(const Tokens& tokens);
 
+    /// A whole block of a sequence, by its number there, that has not been noted as stored.
+    struct Block {
+        Id id;
+        std::size_t index;
+    };
+    std::optional<Block> next_block() const;
+    /// That the first so many blocks of a sequence are stored, or are not to be.
+    void note_stored(Id id, std::size_t blocks);
+    /// Forgets what was noted: next_block begins again.
+    void forget_stored();
+    /// llama.cpp's state of a block alone. Errors: there is no memory for it; it gives none.
+    Result<AlignedBuffer> read_block(const Block& block);
+    enum class Appended { done, no_room, refused };
+    /// Brings in a block that such a state is of, in place of what the sequence has from there on. Blocks
+    /// come in their order. Idle sequences make room for it.
+    Appended append_block(const Block& block, const llama_token* tokens, std::span<const std::byte> state);
+
+    const Tokens& tokens(Id id) const { return entries_[id].tokens; }
+    std::uint64_t variant(Id id) const { return entries_[id].variant; }
     std::size_t size(Id id) const { return entries_[id].tokens.size(); }
     std::size_t idle_count() const;
     std::size_t busy_count() const;
@@ -70,12 +93,16 @@ private:
     struct Entry {
         Tokens tokens;
         bool busy = false, used = false;
+        bool lasting = true;           ///< its blocks may be stored
+        std::size_t stored = 0;        ///< blocks, from its start
+        std::size_t exact = SIZE_MAX;  ///< tokens whose memory is of the tokens before them, and no others
         std::uint64_t variant = 0;
         std::vector<std::uint32_t> cells;  ///< of each token; see cell_users_
         Clock::time_point last_used{};
     };
     struct Saved : PromptState {
         Clock::time_point last_used;
+        std::size_t exact;  ///< see Entry
     };
     std::optional<Id> free_id(std::optional<Id> spare);
     void clear(Id id);
@@ -90,6 +117,8 @@ private:
     llama_context* context_;
     llama_memory_t memory_;
     bool divisible_;
+    std::size_t block_size_;
+    Id spare_;  // the sequence that moves blocks
     std::size_t ram_limit_, ram_used_ = 0;
     std::size_t cell_count_, cells_used_ = 0;
     std::vector<std::uint32_t> cell_users_,

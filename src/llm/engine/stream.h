@@ -43,8 +43,9 @@ struct Stream {
     Drafts drafts;
     Outcome outcome;
     std::optional<Clock::time_point> began, first_token;
-    bool shares = true;    ///< takes what other sequences have read
-    bool running = false;  ///< in the last step's batch
+    bool shares = true;       ///< takes what other sequences have read
+    bool is_fetched = false;  ///< what is stored of the prompt is in its sequence, or will not be
+    bool running = false;     ///< in the last step's batch
 
 private:
     Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions);

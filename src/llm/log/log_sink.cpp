@@ -1,49 +1,18 @@
 #include "llm/log/log_sink.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 #include <system_error>
 #include <utility>
+
+#include "llm/log/write_signals.h"
 
 namespace headrace::llm {
 namespace {
 
 std::string describe(int error) { return std::generic_category().message(error); }
-
-/// Keeps the signals with which the kernel answers a write to a closed pipe (SIGPIPE) or beyond the limit of
-/// a file's size (SIGXFSZ) from being delivered. The mask is the calling thread's own; handlers stay as they
-/// are.
-class WithoutWriteSignals {
-public:
-    WithoutWriteSignals() {
-        sigset_t pending;
-        sigemptyset(&pending);
-        sigpending(&pending);
-        sigemptyset(&ours_);
-        for (const int signal : {SIGPIPE, SIGXFSZ})
-            if (!sigismember(&pending, signal)) sigaddset(&ours_, signal);  // others' stay pending
-        pthread_sigmask(SIG_BLOCK, &ours_, &before_);
-    }
-    /// A signal that arose since then is taken back: without an error there was none, and another's is left
-    /// alone.
-    ~WithoutWriteSignals() {
-        const int saved = errno;
-        const timespec now{};
-        if (has_failed_) sigtimedwait(&ours_, nullptr, &now);
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-        errno = saved;
-    }
-    void fail(int error) { has_failed_ = error == EPIPE || error == EFBIG; }
-
-private:
-    sigset_t ours_, before_;
-    bool has_failed_ = false;
-};
 
 /// Returns the bytes written; fewer than all with an error in `error`.
 std::size_t write_all(int file, std::string_view text, int& error) {
@@ -55,7 +24,7 @@ std::size_t write_all(int file, std::string_view text, int& error) {
             done += static_cast<std::size_t>(written);
         } else if (written == 0 || errno != EINTR) {
             error = written == 0 ? EIO : errno;
-            guard.fail(error);
+            guard.note(error);
             break;
         }
     }

@@ -124,6 +124,7 @@ Result<llama_context_params> context_params(const Model& model, const ContextSet
     params.n_threads = settings.n_threads > 0 ? std::min(settings.n_threads, most) : most;
     params.n_threads_batch =
         settings.n_threads_batch > 0 ? std::min(settings.n_threads_batch, most) : params.n_threads;
+    if (settings.batch_invariant) params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
     set_rope(settings, params);
     params.op_offload = settings.op_offload;
     params.no_perf = true;

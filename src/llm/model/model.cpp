@@ -32,6 +32,9 @@ std::mutex& loading() {
     return mutex;
 }
 
+/// Whether a model was loaded in this process; to be read and written while loading() is held.
+bool has_loaded = false;
+
 llama_split_mode split_mode_of(const std::string& name) {
     if (name == "none") return LLAMA_SPLIT_MODE_NONE;
     if (name == "row") return LLAMA_SPLIT_MODE_ROW;
@@ -222,6 +225,23 @@ void start_llama() {
     });
 }
 
+Status require_packed_products() {
+    start_llama();
+    const std::lock_guard lock(loading());
+    if (find_make_invariant()) return success();
+    if (has_loaded)
+        return unsupported(
+            "batch_invariant needs our own products in place of ggml's, with which this process has loaded a "
+            "model: "
+            "load the one with batch_invariant first, or name libggml-headrace.so in GGML_BACKEND_PATH");
+    load_packed_products();
+    if (find_make_invariant()) return success();
+    return unsupported(
+        "batch_invariant needs our own products, and libggml-headrace.so is not beside this program or does "
+        "not run on "
+        "this CPU, which has neither AVX2 nor 64-bit NEON; leave batch_invariant out");
+}
+
 bool has_gpu() {
     for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i)
         if (ggml_backend_dev_type(ggml_backend_dev_get(i)) == GGML_BACKEND_DEVICE_TYPE_GPU) return true;
@@ -283,6 +303,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
 Status Model::read_weights(const ModelSettings& settings, Placement& placement) {
     const std::lock_guard lock(loading());
     HR_ASSIGN(LoadParams load, load_params(settings, placement));
+    has_loaded = true;
     take_llama_errors();
     try {
         if (!placement.is_remote()) fit_to_devices(path_, settings, load);

@@ -85,6 +85,10 @@ private:
 /// Loads ggml's devices and llama.cpp, once per process.
 void start_llama();
 
+/// Has our own products loaded (packed_products.h), also where ggml's are faster and they are not offered.
+/// Errors: a model of this process has ggml's; this machine cannot.
+Status require_packed_products();
+
 /// Whether ggml has a GPU's device.
 bool has_gpu();
 

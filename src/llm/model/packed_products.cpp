@@ -26,9 +26,19 @@ std::optional<std::filesystem::path> find_library() {
 }  // namespace
 
 void offer_packed_products() {
-    if (!ggml_cpu_has_avx2() || ggml_cpu_has_amx_int8()) return;
+    if (ggml_cpu_has_avx2() && !ggml_cpu_has_amx_int8()) load_packed_products();
+}
+
+void load_packed_products() {
     if (ggml_backend_reg_by_name("HEADRACE")) return;  // GGML_BACKEND_PATH has named it
     if (const auto file = find_library()) ggml_backend_load(file->c_str());
+}
+
+MakeInvariant find_make_invariant() {
+    const ggml_backend_reg_t ours = ggml_backend_reg_by_name("HEADRACE");
+    return ours ? reinterpret_cast<MakeInvariant>(
+                      ggml_backend_reg_get_proc_address(ours, "headrace_make_invariant"))
+                : nullptr;
 }
 
 }  // namespace headrace::llm

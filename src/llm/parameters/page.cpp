@@ -1,3 +1,5 @@
+#include "llm/parameters/page.h"
+
 #include <algorithm>
 #include <map>
 
@@ -89,6 +91,24 @@ std::string parameter_default(std::string_view name) {
     for (const std::string_view spelling : split(row->values.words))
         if (spelling.ends_with("=" + number)) return std::string(spelling.substr(0, spelling.find('=')));
     return value == kRandomSeed ? "-1" : number;
+}
+
+Json parameters_list() {
+    Settings defaults;
+    Json list = Json::array();
+    for (const Row* row : parameter_rows()) {
+        Json names = Json::array();
+        for (const std::string_view name : split(row->names)) names.push_back(name);
+        Json entry{{"path", row->path}, {"names", std::move(names)}, {"has_effect", !row->ignored()}};
+        if (!row->ignored()) {
+            entry["values"] = describe(*row);
+            entry["default"] = value_of(*row, defaults);
+            entry["set_in"] = level_name(row->level);
+        }
+        entry["summary"] = row->summary;
+        list.push_back(std::move(entry));
+    }
+    return list;
 }
 
 std::string parameters_page() {

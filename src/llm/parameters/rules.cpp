@@ -93,6 +93,24 @@ Status check_attention(const Change& change) {
     return success();
 }
 
+/// Answers are the same beside any others only as far as attention over f16 caches is.
+Status check_invariance(const Change& change) {
+    ContextSettings& context = change.settings.context;
+    if (!context.batch_invariant) return success();
+    std::string reason;
+    if (context.type_k != "f16" || context.type_v != "f16")
+        reason = fmt::format("needs caches of f16, and 'type_k' is {} and 'type_v' {}; leave these out",
+                             context.type_k, context.type_v);
+    else if (context.flash_attn == "off")
+        reason = "needs flash attention; set 'flash_attn' to auto or on";
+    else if (context.embeddings)
+        reason = "is for models that write, and not for vectors; leave it out";
+    if (reason.empty()) return success();
+    HR_TRY(change.settle("batch_invariant", invalid("'batch_invariant' {}", reason), "it is off"));
+    context.batch_invariant = false;
+    return success();
+}
+
 void lower(const Change& change, std::string_view name, int& value, int limit, std::string_view reason) {
     if (value <= limit) return;
     change.note(name, false, fmt::format("'{}' is {} in place of {}, {}", name, limit, value, reason));
@@ -112,10 +130,13 @@ void check_context(const Change& change) {
     for (std::string_view path : {"context_shift.n_keep", "context_shift.n_discard"})
         if (change.has({path}) && !context.context_shift)
             change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
-    const bool idle_cache =
-        change.has({"cache.retention_ms", "cache.ram_mib"}) && !change.settings.cache.enable_prompt_cache;
+    const bool idle_cache = change.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) &&
+                            !change.settings.cache.enable_prompt_cache;
     if (idle_cache)
-        change.note("enable_prompt_cache", false, "'retention_ms' and 'ram_mib' have no effect without it");
+        change.note("enable_prompt_cache", false,
+                    "'retention_ms', 'ram_mib' and 'cache_dir' have no effect without it");
+    if (change.has({"cache.disk_mib"}) && change.settings.cache.dir.empty())
+        change.note("disk_mib", false, "'disk_mib' has no effect without 'cache_dir'");
 }
 
 void check_queue(const Change& change) {
@@ -196,6 +217,7 @@ bool Change::has(std::initializer_list<std::string_view> paths) const {
 Status check_together(const Change& change) {
     HR_TRY(check_grammar(change));
     HR_TRY(check_attention(change));
+    HR_TRY(check_invariance(change));
     check_sampling(change);
     check_context(change);
     check_queue(change);

@@ -44,6 +44,10 @@ void add(LanguageModelStatistics& all, const EngineStatistics& engine) {
     all.remembered_sequences = engine.remembered_sequences;
     all.remembered_tokens = engine.remembered_tokens;
     all.ram_cache_bytes = engine.ram_cache_bytes;
+    all.disk_cached_tokens = engine.disk_cached_tokens;
+    all.disk_written_tokens = engine.disk_written_tokens;
+    all.disk_failures = engine.disk_failures;
+    all.disk_cache_bytes = engine.disk_cache_bytes;
     all.evictions = engine.evictions;
     all.context_tokens = static_cast<std::size_t>(engine.context_tokens);
 }

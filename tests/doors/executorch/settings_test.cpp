@@ -80,7 +80,7 @@ TEST_F(DelegateOptions, AreRefusedByNameAndValue) {
         ElementsAre(HasSubstr("'num_threads' must be an int of at least 0"),
                     HasSubstr("'num_threads' must be an int"), HasSubstr("'device' must be"),
                     HasSubstr("no option 'thread_pool'; there are num_threads, device, host_timeout_ms, "
-                              "packed_kernels and packed_cache"),
+                              "packed_kernels, packed_cache and precision"),
                     HasSubstr("'host_timeout_ms' must be an int of at least 100")));
 }
 

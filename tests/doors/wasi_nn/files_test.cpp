@@ -62,8 +62,8 @@ TEST_P(WasiNnFiles, TheEnvironmentConfinesNamesToARoot) {
 
 TEST_P(WasiNnFiles, AnAliasNamesAFileOutside) {
     const EnvironmentVariable config("HEADRACE_CONFIG", R"({"model_root": ")" + root().string() +
-                                                    R"(", "model_aliases": {"tiny": ")" + outside().string() +
-                                                    R"("}})");
+                                                            R"(", "model_aliases": {"tiny": ")" +
+                                                            outside().string() + R"("}})");
     const Host host(*library);
     EXPECT_EQ(load(host, "tiny"), 0);
     EXPECT_EQ(load(host, outside().string()), library->numbers.outside_root);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "base/half.h"
@@ -62,6 +64,58 @@ TEST_F(Bf16GemmF32, AddsBiasActivationAndResidual) {
         for (const size_t m : {1, 2, 17})
             expect_product({m, 100, 70, Activation::relu, true, true}, nth % 2 == 0, nth,
                            Guarded::Side::back);
+}
+
+// The bits of pack_bf16() of rounded elements.
+TEST_F(Bf16GemmF32, PacksF32RoundedToTheNearestEven) {
+    constexpr float kInf = std::numeric_limits<float>::infinity();
+    for (const auto& [k, n] :
+         {std::pair<size_t, size_t>{1, 1}, {2, 16}, {7, 5}, {64, 64}, {33, 70}, {129, 131}, {515, 20}}) {
+        std::vector<float> b = testing::random_floats(k * n, 6, -300, 300);
+        // Halfway between two neighbours of bf16, up to even and down to even; what becomes infinite.
+        const float odd[] = {0x1.01p0f, 0x1.03p0f, -0x1.01p0f, 3.4e38f, kInf, -kInf, NAN, 0.0f, -0.0f};
+        for (size_t i = 0; i < b.size(); i += 5) b[i] = odd[i / 5 % std::size(odd)];
+        std::vector<std::uint16_t> bits(b.size());
+        for (size_t i = 0; i < b.size(); ++i) bits[i] = float_to_bfloat(b[i]);
+        const size_t count = packed_bf16_bytes(k, n) / sizeof(float);
+        const auto rows = static_cast<ptrdiff_t>(n), columns = static_cast<ptrdiff_t>(k);
+        for (const auto& [stride_k, stride_n] : {std::pair<ptrdiff_t, ptrdiff_t>{rows, 1}, {1, columns}})
+            for (const Guarded::Side side : {Guarded::Side::front, Guarded::Side::back}) {
+                Guarded from(b, side), expected(std::vector<float>(count), side),
+                    packed(std::vector<float>(count, 1), side);
+                pack_bf16(bits.data(), stride_k, stride_n, k, n,
+                          reinterpret_cast<std::uint16_t*>(expected.data()));
+                pack_as_bf16(from.data(), stride_k, stride_n, k, n,
+                             reinterpret_cast<std::uint16_t*>(packed.data()));
+                EXPECT_EQ(std::memcmp(packed.data(), expected.data(), count * sizeof(float)), 0)
+                    << k << "x" << n << " with strides " << stride_k << ", " << stride_n;
+            }
+    }
+}
+
+// Each factor is off by at most 2^-8 of itself.
+TEST_F(Bf16GemmF32, IsWithinItsRoundingOfTheExactProduct) {
+    for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 70, 64}, {9, 65, 291}, {200, 130, 96}}) {
+        BlockProduct product(t);
+        const std::vector<float> b = testing::random_floats(t.n * t.k, 8);
+        std::vector<float> packed(packed_bf16_bytes(t.k, t.n) / sizeof(float));
+        pack_as_bf16(b.data(), 1, static_cast<ptrdiff_t>(t.k), t.k, t.n,
+                     reinterpret_cast<std::uint16_t*>(packed.data()));
+        bf16_gemm_f32(product.args(nullptr), reinterpret_cast<const std::uint16_t*>(packed.data()), 0, 1);
+        double errors = 0;
+        for (size_t i = 0; i < t.m; ++i)
+            for (size_t j = 0; j < t.n; ++j) {
+                double sum = 0, size = 0;
+                for (size_t l = 0; l < t.k; ++l) {
+                    const double term = double(product.a.at(i, l)) * b[j * t.k + l];
+                    sum += term, size += std::abs(term);
+                }
+                const double error = std::abs(product.c.at(i, j) - sum);
+                ASSERT_LE(error, 2.02 * 0x1p-8 * size) << i << ", " << j;
+                errors += error;
+            }
+        EXPECT_GT(errors, 0) << "nothing was rounded";
+    }
 }
 
 TEST_F(Bf16GemmF32, KeepsInfinitiesAndNaNs) {

@@ -10,6 +10,7 @@
 
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
+#include "kernels/int8/byte_quads.h"
 #include "kernels/int8/int8_winograd_conv2d.h"
 
 namespace headrace::kernels {
@@ -54,7 +55,7 @@ private:
 /// A kernel with its form of the filters.
 struct Form {
     const char* name;
-    bool (*applies)(const Int8Conv2dArgs&);
+    bool (*applies)(const Int8Conv2dArgs&, bool wide);
     size_t (*bytes)(const Int8Conv2dArgs&);
     void (*pack)(const Int8Conv2dArgs&, const std::vector<int>& w, bool wide, std::byte* to);
     void (*run)(const Int8Conv2dArgs&, const std::byte* packed, int ith, int nth);
@@ -69,7 +70,7 @@ void pack_as(const std::vector<int>& w, bool wide, Pack pack) {
 }
 
 const Form kForms[] = {
-    {"windows", [](const Int8Conv2dArgs&) { return true; },
+    {"windows", [](const Int8Conv2dArgs&, bool) { return true; },
      [](const Int8Conv2dArgs& g) {
          return packed_pairs_bytes(g.out_channels, g.groups, g.depth(), sizeof(std::int16_t));
      },
@@ -80,7 +81,7 @@ const Form kForms[] = {
      },
      &int8_conv2d},
     {"depthwise",
-     [](const Int8Conv2dArgs& g) { return g.groups == g.in_channels && g.groups == g.out_channels; },
+     [](const Int8Conv2dArgs& g, bool) { return g.groups == g.in_channels && g.groups == g.out_channels; },
      [](const Int8Conv2dArgs& g) {
          return packed_depthwise_pairs_bytes(g.out_channels, g.kernel_h, g.kernel_w);
      },
@@ -89,7 +90,14 @@ const Form kForms[] = {
                  [&](const auto* p) { pack_depthwise_pairs(p, g.out_channels, g.kernel_h, g.kernel_w, to); });
      },
      &int8_depthwise_conv2d},
-    {"transformed filters", &has_int8_winograd_conv2d,
+    {"quads", [](const Int8Conv2dArgs&, bool wide) { return !wide && has_byte_quads(); },
+     [](const Int8Conv2dArgs& g) { return packed_quads_bytes(g.out_channels, g.groups, g.depth()); },
+     [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool, std::byte* to) {
+         const std::vector<std::int8_t> bytes(w.begin(), w.end());
+         pack_quads(bytes.data(), g.out_channels, g.groups, g.depth(), to);
+     },
+     &quad_conv2d},
+    {"transformed filters", [](const Int8Conv2dArgs& g, bool) { return has_int8_winograd_conv2d(g); },
      [](const Int8Conv2dArgs& g) { return packed_int8_winograd_bytes(g.in_channels, g.out_channels); },
      [](const Int8Conv2dArgs& g, const std::vector<int>& w, bool wide, std::byte* to) {
          pack_as(w, wide, [&](const auto* p) { pack_int8_winograd(p, g.in_channels, g.out_channels, to); });
@@ -143,7 +151,7 @@ public:
                     .y = y.data(),
                     .is_signed = t_.signed_y};
         for (const Form& form : kForms) {
-            if (!form.applies(g)) continue;
+            if (!form.applies(g, t_.wide_filter)) continue;
             SCOPED_TRACE(form.name);
             std::fill_n(y.data(), outputs(), std::uint8_t{77});
             Guarded packed(packed_floats(form), side);

@@ -9,6 +9,7 @@
 
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
+#include "kernels/int8/byte_quads.h"
 
 namespace headrace::kernels {
 namespace {
@@ -25,7 +26,7 @@ constexpr ProductShape kShapes[] = {{1, 1, 1},     {1, 40, 64},  {5, 16, 33},   
 struct ProductTypes {
     bool signed_a = false, wide_b = false;
     int a_zero = 0;
-    bool is_extreme = false;
+    bool is_extreme = false, in_quads = false;
 };
 
 /// Bytes in integer floats, which end at the page that must not be touched.
@@ -116,10 +117,19 @@ private:
         pack_pairs<T>(b.data(), s_.n, 1, s_.k, reinterpret_cast<std::byte*>(to.data()));
         return to;
     }
+    std::vector<float> packed_quads() const {
+        const std::vector<std::int8_t> b(b_.begin(), b_.end());
+        std::vector<float> to((packed_quads_bytes(s_.n, 1, s_.k) + 3) / 4);
+        pack_quads(b.data(), s_.n, 1, s_.k, reinterpret_cast<std::byte*>(to.data()));
+        return to;
+    }
     template <class Result>
     void run(Result result, int nth) {
         GuardedRows a(a_);
-        Guarded b(t_.wide_b ? packed<std::int16_t>() : packed<std::int8_t>(), Guarded::Side::back);
+        Guarded b(t_.in_quads ? packed_quads()
+                  : t_.wide_b ? packed<std::int16_t>()
+                              : packed<std::int8_t>(),
+                  Guarded::Side::back);
         const Int8MatMulArgs args{.m = s_.m,
                                   .n = s_.n,
                                   .k = s_.k,
@@ -127,8 +137,9 @@ private:
                                   .a_zero = t_.a_zero,
                                   .is_wide = t_.wide_b,
                                   .result = result};
+        const auto multiply = t_.in_quads ? &quad_matmul : &int8_matmul;
         for (int ith = 0; ith < nth; ++ith)
-            int8_matmul(args, reinterpret_cast<const std::byte*>(b.data()), ith, nth);
+            multiply(args, reinterpret_cast<const std::byte*>(b.data()), ith, nth);
     }
 
     ProductShape s_;
@@ -137,19 +148,21 @@ private:
     std::vector<float> bias_, scale_, residual_;
 };
 
+void expect_exact(const ProductTypes& types) {
+    size_t turn = 0;
+    for (const ProductShape& shape : kShapes) {
+        SCOPED_TRACE(::testing::Message() << "shape " << turn);
+        const int nth = testing::thread_count(turn++);
+        ProductCase product(shape, types);
+        product.expect_sums(nth);
+        product.expect_real(nth, false);
+        product.expect_real(nth, true);
+        product.expect_bytes(nth);
+    }
+}
+
 void expect_exact_everywhere(const ProductTypes& types) {
-    testing::for_each_target([&] {
-        size_t turn = 0;
-        for (const ProductShape& shape : kShapes) {
-            SCOPED_TRACE(::testing::Message() << "shape " << turn);
-            const int nth = testing::thread_count(turn++);
-            ProductCase product(shape, types);
-            product.expect_sums(nth);
-            product.expect_real(nth, false);
-            product.expect_real(nth, true);
-            product.expect_bytes(nth);
-        }
-    });
+    testing::for_each_target([&] { expect_exact(types); });
 }
 
 TEST(Int8MatMul, SumsUpExactlyForEachTypeOfBytes) {
@@ -162,6 +175,15 @@ TEST(Int8MatMul, HasRoomForTheLargestNumbers) {
     for (const int a_zero : {0, 255})
         for (const bool wide_b : {false, true})
             expect_exact_everywhere({.wide_b = wide_b, .a_zero = a_zero, .is_extreme = true});
+}
+
+TEST(QuadMatMul, SumsUpExactlyForEachTypeOfBytes) {
+    if (!has_byte_quads()) GTEST_SKIP() << "this processor has no sums of four products of bytes";
+    for (const bool signed_a : {false, true})
+        for (const bool is_extreme : {false, true})
+            for (const int a_zero : {signed_a ? -128 : 0, signed_a ? 127 : 255, 3})
+                expect_exact(
+                    {.signed_a = signed_a, .a_zero = a_zero, .is_extreme = is_extreme, .in_quads = true});
 }
 
 }  // namespace

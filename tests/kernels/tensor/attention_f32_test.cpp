@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/matrix.h"
 
 namespace headrace::kernels {
@@ -22,6 +23,7 @@ struct Case {
     bool causal = false;
     // Rows and columns of the mask; 0: none.
     size_t mask_rows = 0, mask_columns = 0;
+    bool rounds = false;
 };
 
 std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
@@ -68,7 +70,7 @@ void expect_attention(const Case& c, int nth) {
     g.q = matrix(c.heads, c.m, c.width, 1, q);
     g.k = matrix(c.kv_heads, c.n, c.width, 2, k);
     g.v = matrix(c.kv_heads, c.n, c.width_v, 3, v);
-    g.causal = c.causal, g.scale = 0.7f;
+    g.causal = c.causal, g.scale = 0.7f, g.round_to_bf16 = c.rounds;
     if (!mask.empty()) {
         for (size_t i = 0; i < mask.size(); i += 3) mask[i] = -kInf;
         for (size_t j = 0; j < c.mask_columns; ++j) mask[mask.size() - 1 - j] = -kInf;  // the whole last row
@@ -88,7 +90,7 @@ void expect_attention(const Case& c, int nth) {
             for (size_t d = 0; d <= c.width_v; ++d) {
                 const float y = o[h * g.o_head + i * g.o_row + d];
                 if (i < c.m && d < c.width_v)
-                    ASSERT_NEAR(y, expected[at++], 5e-6) << "head " << h << " query " << i;
+                    ASSERT_NEAR(y, expected[at++], c.rounds ? 0.02 : 5e-6) << "head " << h << " query " << i;
                 else
                     ASSERT_EQ(y, kGap);
             }
@@ -124,29 +126,30 @@ TEST(AttentionF32, AddsMasksThatBroadcastAndGivesZeroWhereNothingIsLeft) {
     });
 }
 
+// Without queries and keys at the end, and with them, hidden.
+void expect_hidden_keys_are_not_read(bool rounds) {
+    constexpr size_t m = 70, n = 200, width = 16;
+    for (const size_t shown : {1, 63, 130}) {
+        std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2),
+                           v = random_floats(n * width, 3), mask(m * n, 0), short_o(m * width), o(m * width);
+        AttentionArgs g;
+        g.heads = g.kv_heads = 1, g.m = m, g.n = shown, g.width = g.width_v = width;
+        g.q = {q.data(), 0, 0, width}, g.k = {k.data(), 0, 0, width}, g.v = {v.data(), 0, 0, width};
+        g.o = short_o.data(), g.o_row = width, g.round_to_bf16 = rounds;
+        attention_f32(g, 0, 1);
+        std::fill(k.begin() + ptrdiff_t(shown * width), k.end(), std::nanf(""));
+        std::fill(v.begin() + ptrdiff_t(shown * width), v.end(), std::nanf(""));
+        for (size_t i = 0; i < m; ++i)
+            std::fill(mask.begin() + ptrdiff_t(i * n + shown), mask.begin() + ptrdiff_t((i + 1) * n), -kInf);
+        g.n = n, g.o = o.data();
+        g.mask = mask.data(), g.mask_row = n, g.mask_column = 1;
+        attention_f32(g, 0, 1);
+        for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], short_o[i], 1e-6) << shown;
+    }
+}
+
 TEST(AttentionF32, DoesNotReadKeysAtTheEndThatAreHiddenFromAllQueries) {
-    for_each_target([] {
-        constexpr size_t m = 70, n = 200, width = 16;
-        for (const size_t shown : {1, 63, 130}) {
-            std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2),
-                               v = random_floats(n * width, 3), mask(m * n, 0), short_o(m * width),
-                               o(m * width);
-            AttentionArgs g;
-            g.heads = g.kv_heads = 1, g.m = m, g.n = shown, g.width = g.width_v = width;
-            g.q = {q.data(), 0, 0, width}, g.k = {k.data(), 0, 0, width}, g.v = {v.data(), 0, 0, width};
-            g.o = short_o.data(), g.o_row = width;
-            attention_f32(g, 0, 1);
-            std::fill(k.begin() + ptrdiff_t(shown * width), k.end(), std::nanf(""));
-            std::fill(v.begin() + ptrdiff_t(shown * width), v.end(), std::nanf(""));
-            for (size_t i = 0; i < m; ++i)
-                std::fill(mask.begin() + ptrdiff_t(i * n + shown), mask.begin() + ptrdiff_t((i + 1) * n),
-                          -kInf);
-            g.n = n, g.o = o.data();
-            g.mask = mask.data(), g.mask_row = n, g.mask_column = 1;
-            attention_f32(g, 0, 1);
-            for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], short_o[i], 1e-6) << shown;
-        }
-    });
+    for_each_target([] { expect_hidden_keys_are_not_read(false); });
 }
 
 TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
@@ -168,27 +171,75 @@ TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
 }
 
 // Blocks of queries see less or more of a head's keys than those before.
+void expect_as_many_keys_as_any_query_sees(bool rounds) {
+    const Case c{.heads = 2, .kv_heads = 1, .m = 250, .n = 200, .width = 8, .width_v = 72};
+    std::vector<float> q = random_floats(c.heads * c.m * c.width, 1), k = random_floats(c.n * c.width, 2),
+                       v = random_floats(c.n * c.width_v, 3), mask(c.m * c.n, 0),
+                       o(c.heads * c.m * c.width_v);
+    constexpr size_t kSeen[] = {130, 40, 199, 70, 1};
+    for (size_t i = 0; i < c.m; ++i)
+        std::fill(mask.begin() + ptrdiff_t(i * c.n + kSeen[i / 50]), mask.begin() + ptrdiff_t((i + 1) * c.n),
+                  -kInf);
+    AttentionArgs g;
+    g.heads = c.heads, g.kv_heads = c.kv_heads, g.m = c.m, g.n = c.n;
+    g.width = c.width, g.width_v = c.width_v, g.scale = 2, g.round_to_bf16 = rounds;
+    g.q = {q.data(), 0, ptrdiff_t(c.m * c.width), ptrdiff_t(c.width)};
+    g.k = {k.data(), 0, 0, ptrdiff_t(c.width)}, g.v = {v.data(), 0, 0, ptrdiff_t(c.width_v)};
+    g.o = o.data(), g.o_head = ptrdiff_t(c.m * c.width_v), g.o_row = ptrdiff_t(c.width_v);
+    g.mask = mask.data(), g.mask_row = ptrdiff_t(c.n), g.mask_column = 1;
+    for (const int ith : {0, 1, 2}) attention_f32(g, ith, 3);
+    const auto expected = by_hand(c, g);
+    for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], rounds ? 0.02 : 5e-6) << i;
+}
+
 TEST(AttentionF32, ReadsAsManyKeysAsAnyQueryNearbySees) {
-    for_each_target([] {
-        const Case c{.heads = 2, .kv_heads = 1, .m = 250, .n = 200, .width = 8, .width_v = 72};
-        std::vector<float> q = random_floats(c.heads * c.m * c.width, 1), k = random_floats(c.n * c.width, 2),
-                           v = random_floats(c.n * c.width_v, 3), mask(c.m * c.n, 0),
-                           o(c.heads * c.m * c.width_v);
-        constexpr size_t kSeen[] = {130, 40, 199, 70, 1};
-        for (size_t i = 0; i < c.m; ++i)
-            std::fill(mask.begin() + ptrdiff_t(i * c.n + kSeen[i / 50]),
-                      mask.begin() + ptrdiff_t((i + 1) * c.n), -kInf);
-        AttentionArgs g;
-        g.heads = c.heads, g.kv_heads = c.kv_heads, g.m = c.m, g.n = c.n;
-        g.width = c.width, g.width_v = c.width_v, g.scale = 2;
-        g.q = {q.data(), 0, ptrdiff_t(c.m * c.width), ptrdiff_t(c.width)};
-        g.k = {k.data(), 0, 0, ptrdiff_t(c.width)}, g.v = {v.data(), 0, 0, ptrdiff_t(c.width_v)};
-        g.o = o.data(), g.o_head = ptrdiff_t(c.m * c.width_v), g.o_row = ptrdiff_t(c.width_v);
-        g.mask = mask.data(), g.mask_row = ptrdiff_t(c.n), g.mask_column = 1;
-        for (const int ith : {0, 1, 2}) attention_f32(g, ith, 3);
-        const auto expected = by_hand(c, g);
-        for (size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], 5e-6) << i;
-    });
+    for_each_target([] { expect_as_many_keys_as_any_query_sees(false); });
+}
+
+struct RoundedAttention : ::testing::Test {
+    void SetUp() override {
+        if (!has_bf16_gemm()) GTEST_SKIP() << "this processor does not multiply bf16";
+    }
+};
+
+TEST_F(RoundedAttention, IsNearDoublePrecisionForAnyShape) {
+    for (const bool causal : {false, true})
+        for (const size_t m : {1, 3, 65, 130})
+            for (const size_t n : {1, 5, 64, 101})
+                for (const size_t width : {1, 8, 33})
+                    expect_attention({.heads = 4,
+                                      .kv_heads = width % 2 ? size_t{2} : size_t{4},
+                                      .m = m,
+                                      .n = n,
+                                      .width = width,
+                                      .width_v = 3 * width,
+                                      .causal = causal,
+                                      .rounds = true},
+                                     2);
+    for (const size_t m : {9, 66})
+        expect_attention({.m = m, .n = 21, .mask_rows = m, .mask_columns = 21, .rounds = true}, 2);
+}
+
+TEST_F(RoundedAttention, DoesNotReadHiddenKeys) {
+    expect_hidden_keys_are_not_read(true);
+    expect_as_many_keys_as_any_query_sees(true);
+}
+
+// Of a pair of values one may be hidden, and no number.
+TEST_F(RoundedAttention, KeepsWhatIsHiddenOutOfPairs) {
+    constexpr size_t m = 100, n = 99, width = 8;
+    const std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2);
+    std::vector<float> v = random_floats(n * width, 3), mask(m * n, 0), o(m * width);
+    std::fill(v.begin() + ptrdiff_t(51 * width), v.end(), kInf);
+    // The first block of queries sees all keys, the later ones an odd number.
+    for (size_t i = 48; i < m; ++i)
+        std::fill(mask.begin() + ptrdiff_t(i * n + 51), mask.begin() + ptrdiff_t((i + 1) * n), -kInf);
+    AttentionArgs g;
+    g.heads = g.kv_heads = 1, g.m = m, g.n = n, g.width = g.width_v = width, g.round_to_bf16 = true;
+    g.q = {q.data(), 0, 0, width}, g.k = {k.data(), 0, 0, width}, g.v = {v.data(), 0, 0, width};
+    g.o = o.data(), g.o_row = width, g.mask = mask.data(), g.mask_row = n, g.mask_column = 1;
+    attention_f32(g, 0, 1);
+    for (size_t i = 0; i < o.size(); ++i) ASSERT_EQ(std::isinf(o[i]), i < 48 * width) << i;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/each_target.h"
+#include "kernels/gemm/bf16_gemm_f32.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/guarded.h"
 #include "kernels/matrix.h"
@@ -45,7 +46,8 @@ struct ByHand {
     }
 };
 
-void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward, unsigned turn, int nth) {
+void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward, unsigned turn, int nth,
+                 bool rounds = false) {
     const bool given = turn % 2, is_packed = turn / 2 % 2, is_ifgo = turn / 4 % 2;
     constexpr size_t steps = 6;
     SCOPED_TRACE(::testing::Message()
@@ -74,6 +76,11 @@ void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward,
         &std::free);
     pack_lstm_recurrent(recurrent.data(), directions, kHidden, packed.get());
     if (is_packed) g.packed_recurrent = packed.get();
+    if (rounds) {
+        pack_lstm_bf16(recurrent.data(), directions, kHidden, reinterpret_cast<std::uint16_t*>(packed.get()));
+        g.packed_recurrent = packed.get(), g.round_to_bf16 = true;
+    }
+    const double most = rounds ? 0.02 : 1e-5;
     for (int ith = 0; ith < nth; ++ith) lstm_f32(g, ith, nth);
 
     for (size_t slot = 0; slot < slots; ++slot) {
@@ -85,11 +92,11 @@ void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward,
             const size_t t = direction == 1 || backward ? steps - 1 - i : i;
             row.step(direction, t, slot % batch);
             for (size_t j = 0; j < kHidden; ++j)
-                ASSERT_NEAR(sequence.data()[(t * slots + slot) * kHidden + j], row.hidden[j], 1e-5);
+                ASSERT_NEAR(sequence.data()[(t * slots + slot) * kHidden + j], row.hidden[j], most);
         }
         for (size_t j = 0; j < kHidden; ++j) {
-            ASSERT_NEAR(last_hidden.data()[slot * kHidden + j], row.hidden[j], 1e-5);
-            ASSERT_NEAR(last_cell.data()[slot * kHidden + j], row.cell[j], 1e-5);
+            ASSERT_NEAR(last_hidden.data()[slot * kHidden + j], row.hidden[j], most);
+            ASSERT_NEAR(last_cell.data()[slot * kHidden + j], row.cell[j], most);
         }
     }
 }
@@ -105,6 +112,18 @@ TEST(LstmF32, MatchesDoublePrecisionInEachDirection) {
                     expect_lstm(hidden, batch, 2, false, turn++, nth);
                 }
     });
+}
+
+TEST(LstmBf16, IsNearDoublePrecisionInEachDirection) {
+    if (!has_bf16_gemm()) GTEST_SKIP() << "this processor does not multiply bf16";
+    unsigned turn = 0;
+    for (const size_t hidden : {1, 16, 19, 70})
+        for (const size_t batch : {1, 2, 5})
+            for (const size_t directions : {1, 2}) {
+                const int nth = static_cast<int>(turn % 3) + 1;
+                expect_lstm(hidden, batch, directions, turn % 2 == 0, turn, nth, true);
+                ++turn;
+            }
 }
 
 TEST(LstmF32, KeepsNaNInTheRowThatMeetsItAndInfinityWhereGatesAreShut) {

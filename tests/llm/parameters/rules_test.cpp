@@ -196,5 +196,21 @@ TEST(ParameterAdjustments, RefuseImpossibleModels) {
     EXPECT_FALSE(Adjusted(Settings{}, 100, 0).status.ok());
 }
 
+TEST(ParameterRules, BatchInvarianceNeedsAttentionOverHalves) {
+    EXPECT_THAT(Read(R"({"batch_invariant": true, "type_k": "q8_0"})").error,
+                HasSubstr("'batch_invariant' needs caches of f16, and 'type_k' is q8_0"));
+    EXPECT_THAT(Read(R"({"batch_invariant": true, "flash_attn": "off"})").error,
+                HasSubstr("needs flash attention; set 'flash_attn' to auto or on"));
+    EXPECT_THAT(Read(R"({"batch_invariant": true, "embeddings": true})").error, HasSubstr("not for vectors"));
+    const Read right(R"({"batch_invariant": true, "flash_attn": "on"})");
+    EXPECT_EQ(right.error, "");
+    EXPECT_TRUE(right.settings.context.batch_invariant);
+    Settings lenient;
+    lenient.lenient = true;
+    const Read changed(R"({"batch_invariant": true, "type_k": "q4_0"})", lenient);
+    EXPECT_FALSE(changed.settings.context.batch_invariant);
+    EXPECT_THAT(changed.noted(), HasSubstr("it is off"));
+}
+
 }  // namespace
 }  // namespace headrace::llm

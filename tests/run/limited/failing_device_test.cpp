@@ -166,7 +166,7 @@ TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnce) {
         for (int i = 0; i < count; ++i) {
             const ValueId c = g.constant<float>({8}, random_floats(8, static_cast<unsigned>(i)));
             there.push_back(g.op("mul", {x, c}));
-            if (i % 4 == 0) here.push_back(g.op("erf", {there.back()}));
+            if (i % 4 == 0) here.push_back(on_the_cpu(g, there.back()));
         }
         ValueId sum = here[0];
         for (const auto& values : {here, there})

@@ -7,6 +7,9 @@
 
 namespace headrace::testing {
 
+/// x, if that is within (-3, 3), by an op that has no lowering.
+inline ValueId on_the_cpu(TestGraph& g, ValueId x) { return g.op("fmod", {x, g.constant<float>({}, {3})}); }
+
 /// What runs of one session on reproducible inputs gave.
 struct Ran {
     std::vector<std::vector<std::byte>> outputs;  ///< of the last run

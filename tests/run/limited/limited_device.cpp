@@ -202,8 +202,8 @@ ggml_status compute_inexactly(const Limits& limits, ggml_cgraph* graph) {
         if (const ggml_status status = compute_mapped(&one); status != GGML_STATUS_SUCCESS) return status;
         const ggml_tensor* node = ggml_graph_node(graph, i);
         const bool is_rounded = limits.rounds_products && node->op == GGML_OP_MUL_MAT &&
-                                node->src[0]->type == GGML_TYPE_F32 &&
-                                node->ne[1] >= limits.rounded_from && node->ne[1] <= limits.rounded_to;
+                                node->src[0]->type == GGML_TYPE_F32 && node->ne[1] >= limits.rounded_from &&
+                                node->ne[1] <= limits.rounded_to;
         const bool is_wrong = limits.wrong_ops.contains(node->op) && node->type == GGML_TYPE_F32;
         auto* values = static_cast<float*>(node->data);
         for (std::int64_t k = 0; (is_rounded || is_wrong) && k < ggml_nelements(node); ++k)

@@ -121,7 +121,7 @@ void RandomGraph::add_node() {
     const std::int64_t wide = 1 + pick(12);
     switch (pick(12)) {
         case 0: return keep_as(g_.op("tanh", {x}), type);
-        case 1: return keep_as(g_.op("erf", {x}), type);
+        case 1: return keep_as(on_the_cpu(g_, x), type);
         case 2: return keep_as(g_.op("matmul", {x, constant({columns, wide})}), {rows, wide});
         case 3: return keep_as(g_.op("add", {x, constant(pick(2) ? type : Shape{1, columns})}), type);
         case 4: return keep_as(g_.op("mul", {x, g_.op("sigmoid", {x})}), type);
@@ -170,7 +170,7 @@ TEST(RandomLimits, RandomGraphsGiveWhatTheCpuGives) {
         mixed += there > 0 && there < static_cast<std::int64_t>(ran.stats.nodes.size());
         if (::testing::Test::HasFailure()) return;
     }
-    EXPECT_GT(mixed, 100);
+    EXPECT_GT(mixed, 50);
 }
 
 /// So many values that ggml's allocator does not take the graph.

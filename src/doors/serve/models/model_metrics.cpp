@@ -53,6 +53,13 @@ const Count kCounts[] = {
     {"headrace_remembered_tokens", "gauge", "tokens of idle sequences", count_of<&S::remembered_tokens>},
     {"headrace_ram_cache_bytes", "gauge", "prompts that were moved out of the context",
      count_of<&S::ram_cache_bytes>},
+    {"headrace_disk_cached_tokens_total", "counter", "tokens of prompts that came from the cache on disk",
+     count_of<&S::disk_cached_tokens>},
+    {"headrace_disk_written_tokens_total", "counter", "tokens that were written there",
+     count_of<&S::disk_written_tokens>},
+    {"headrace_disk_cache_failures_total", "counter", "reads and writes of it that failed",
+     count_of<&S::disk_failures>},
+    {"headrace_disk_cache_bytes", "gauge", "of its folder", count_of<&S::disk_cache_bytes>},
     {"headrace_resident_bytes", "gauge", "memory of the process", count_of<&S::process_resident_bytes>},
     // llama-server's, for dashboards that have them.
     {"llamacpp:prompt_tokens_total", "counter", "Number of prompt tokens processed.",

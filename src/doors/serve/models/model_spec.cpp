@@ -166,6 +166,7 @@ std::string ModelSpec::options_text() const {
                 {"tokenizer", encoder().tokenizer},
                 {"pooling", encoder().pooling ? static_cast<int>(*encoder().pooling) : -1},
                 {"normalizes", encoder().normalizes ? static_cast<int>(*encoder().normalizes) : -1},
+                {"is_fast", encoder().compile.precision == Precision::fast},
                 {"parallel", given.parallel},
                 {"suffix_first", given.suffix_first},
                 {"prefills", given.prefills_assistant}};

@@ -82,8 +82,7 @@ void Service::tell(ModelPool::Event event, const std::string& id, const std::str
         case ModelPool::Event::loading: return log_.say(ServerLog::Level::info, id + " is being loaded");
         case ModelPool::Event::loaded:
             return log_.say(ServerLog::Level::info, fmt::format("{} is loaded, after {}", id, text));
-        case ModelPool::Event::failed:
-            return log_.say(ServerLog::Level::error, text);
+        case ModelPool::Event::failed: return log_.say(ServerLog::Level::error, text);
         case ModelPool::Event::unloaded: return log_.say(ServerLog::Level::info, id + " was given back");
     }
 }

@@ -117,6 +117,7 @@ Status add_plain_adapters(ServeOptions& options, const std::string& text);
 Status add_scaled_adapters(ServeOptions& options, const std::string& text);
 Status set_ranking(ServeOptions& options, const std::string& text);
 Status set_tokenizer(ServeOptions& options, const std::string& text);
+Status set_precision(ServeOptions& options, const std::string& text);
 Status set_draft_model(ServeOptions& options, const std::string& text);
 Status read_template(ServeOptions& options, const std::string& text);
 

@@ -149,6 +149,12 @@ Status set_tokenizer(ServeOptions& options, const std::string& text) {
     return success();
 }
 
+Status set_precision(ServeOptions& options, const std::string& text) {
+    if (text != "exact" && text != "fast") return invalid("'{:.40}' must be exact or fast", text);
+    options.encoder.compile.precision = text == "fast" ? Precision::fast : Precision::exact;
+    return success();
+}
+
 Status set_draft_model(ServeOptions& options, const std::string& text) {
     options.parameters.set("draft_model", text);
     options.parameters.set("speculative", true);

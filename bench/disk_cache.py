@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What the next turn of a conversation costs after a restart or an eviction, with and without --cache-dir.
+
+    python bench/disk_cache.py [--model FILE] [--tokens N] [--turn N] [--rounds N] [--threads N] [--json FILE]
+
+The model has Qwen3-0.6B's shape and random weights unless another is named. A conversation of N tokens is
+read; then the next turn, a few tokens more, is asked for: of the same server, of one that was started anew
+with the folder of the first, with its files in the page cache and not, and of one without a folder. Times are
+until the first token.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from raw_http import HOST
+from serve_programs import Program, end_with_the_servers
+
+import llm
+
+
+def start(model, threads, *flags):
+    command = [
+        llm.ROOT / "build/bin/headrace",
+        "serve",
+        model,
+        "--threads",
+        threads,
+        "-c",
+        16384,
+        "--metrics",
+    ]
+    return Program("headrace serve", command, flags, llm.OUT / "disk_cache.log")
+
+
+def ask(server, tokens):
+    """Milliseconds until the first token, and how many tokens were not computed."""
+    body = json.dumps({"prompt": tokens, "n_predict": 1, "temperature": 0}).encode()
+    request = urllib.request.Request(
+        f"http://{HOST}:{server.port}/completion", body, {"Content-Type": "application/json"}
+    )
+    begin = time.perf_counter()
+    with urllib.request.urlopen(request, timeout=600) as response:
+        answer = json.load(response)
+    return (time.perf_counter() - begin) * 1e3, answer["timings"]["cache_n"]
+
+
+def written_tokens(server):
+    with urllib.request.urlopen(f"http://{HOST}:{server.port}/metrics", timeout=60) as response:
+        lines = response.read().decode().splitlines()
+    name = "headrace_disk_written_tokens_total"
+    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+def wait_until_written(server, tokens):
+    end = time.monotonic() + 120
+    while written_tokens(server) < tokens // 64 * 64 and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def drop_from_page_cache(folder):
+    os.sync()
+    for file in folder.iterdir():
+        descriptor = os.open(file, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def one_round(model, threads, prompt, turn, first, folder):
+    """Milliseconds of each case. first: a token that makes the round's texts new ones."""
+    prompt = [first, *prompt]
+    times, cached = {}, {}
+    room = ["-c", 2 * (len(prompt) + len(turn) + 256) // 256 * 256]
+    disk = [*room, "--cache-dir", folder]
+
+    def measure(name, server, tokens):
+        times[name], cached[name] = ask(server, tokens)
+
+    def next_turn():
+        """One that nobody asked before, so that only the conversation itself can be remembered."""
+        return prompt + [token + len(times) for token in turn]
+
+    server = start(model, threads, *room)
+    measure("conversation, cold", server, prompt)
+    server.stop()
+    server = start(model, threads, *room)
+    measure("next turn, cold", server, next_turn())
+    server.stop()
+    server = start(model, threads, *disk)
+    measure("conversation, cold, written to disk", server, prompt)
+    wait_until_written(server, len(prompt))
+    measure("next turn, in the context", server, next_turn())
+    server.stop()
+    server = start(model, threads, *disk)
+    measure("next turn, after a restart, page cache warm", server, next_turn())
+    server.stop()
+    drop_from_page_cache(folder)
+    server = start(model, threads, *disk)
+    measure("next turn, after a restart, page cache cold", server, next_turn())
+    server.stop()
+    server = start(model, threads, *disk, "--cache-ram", 0)
+    ask(server, prompt)
+    for other in range(2):  # all that the context holds
+        ask(server, [first + 1 + other, *prompt[1:]])
+    measure("next turn, after an eviction", server, next_turn())
+    server.stop()
+    return times, cached
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--tokens", type=int, default=4000)
+    parser.add_argument("--turn", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--folder", type=Path, help="where the cache lies: the disk that is measured")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    end_with_the_servers()
+    llm.OUT.mkdir(parents=True, exist_ok=True)
+    model = options.model or llm.model_file("q8_0")
+    prompt = [1000 + i * 7919 % 3000 for i in range(options.tokens - 1)]
+    turn = [500 + i * 31 % 400 for i in range(options.turn)]
+    rounds = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for number in range(options.rounds):
+            times, cached = one_round(
+                model, options.threads, prompt, turn, 4000 + 10 * number, Path(folder) / "cache"
+            )
+            rounds.append({"ms": times, "cached_tokens": cached})
+        files = list((Path(folder) / "cache").glob("*.kv"))
+        size = sum(file.stat().st_size for file in files) / len(files)
+    median = {name: statistics.median(one["ms"][name] for one in rounds) for name in rounds[0]["ms"]}
+    cold = median["next turn, cold"]
+    for name, ms in median.items():
+        cached = rounds[0]["cached_tokens"][name]
+        print(f"{name:45} {ms:9.1f} ms  {ms / cold:6.3f} of cold  {cached:6} tokens not computed")
+    print(f"a block of 64 tokens: {size / 2**20:.1f} MiB")
+    if options.json:
+        options.json.write_text(
+            json.dumps({"rounds": rounds, "median_ms": median, "block_bytes": size}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()

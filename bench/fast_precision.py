@@ -1,0 +1,116 @@
+"""precision="fast" beside the exact products, and beside OpenVINO as it comes, which rounds to bf16, too.
+
+    make bench-fast [MODELS="minilm_128 resnet18"]
+
+All read the zoo's ONNX models, run in processes of their own and take turns. Beside times are what rounding
+costs: the cosine to the exact results, and how often the largest number of a row is in the same place.
+Results: a table and build/bench/fast.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+
+import numpy as np
+import zoo_peers
+from headrace._cli import ab_timing
+from zoo_peers import OUT, Side, alternating
+
+EXACT, FAST, PEER = "Headrace on ONNX", "Headrace fast", "OpenVINO as it comes"
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
+
+
+def same_largest(a: np.ndarray, b: np.ndarray) -> float:
+    """The part of the rows whose largest number is in the same place."""
+    return float((a.argmax(-1) == b.argmax(-1)).mean())
+
+
+def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
+    folder = OUT / "zoo" / case
+    sides: list[Side] = []
+    try:
+        for name in (EXACT, FAST, PEER):
+            sides.append(Side(name, case, folder, threads))
+        got = {side.name: side.output(folder).astype(np.float64) for side in sides}
+        times = alternating(sides, arguments.rounds, arguments.seconds)
+        memory = {side.name: side.ask("memory") for side in sides}
+    finally:
+        for side in sides:
+            side.close()
+    ratio = {
+        name: statistics.median(b / a for a, b in zip(times[FAST], times[name], strict=True))
+        for name in (EXACT, PEER)
+    }
+    return {
+        "case": case,
+        "threads": threads,
+        "median_ms": {name: statistics.median(list_) / 1e3 for name, list_ in times.items()},
+        "shortest_ms": {name: min(list_) / 1e3 for name, list_ in times.items()},
+        "ratio": ratio,
+        "ratio_of_shortest": {name: min(times[name]) / min(times[FAST]) for name in (EXACT, PEER)},
+        "cosine": {name: cosine(got[name], got[EXACT]) for name in (FAST, PEER)},
+        "same_largest": {name: same_largest(got[name], got[EXACT]) for name in (FAST, PEER)},
+        "peak_mib": {name: round(bytes / 2**20) for name, bytes in memory.items()},
+    }
+
+
+def show(row: dict) -> None:
+    def faster_than(name: str) -> str:
+        return f"{row['ratio'][name]:5.2f} ({row['ratio_of_shortest'][name]:4.2f})"
+
+    cosines, largest, memory = row["cosine"], row["same_largest"], row["peak_mib"]
+    print(
+        f"{row['case']:16} {row['threads']}T  {row['median_ms'][FAST]:8.3f} ms   "
+        f"exact {faster_than(EXACT)}   OpenVINO {faster_than(PEER)}   "
+        f"cosine {cosines[FAST]:.6f} {cosines[PEER]:.6f}   "
+        f"largest {largest[FAST]:.1%} {largest[PEER]:.1%}   "
+        f"{memory[FAST]}, {memory[EXACT]} and {memory[PEER]} MiB",
+        flush=True,
+    )
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", help="some of the zoo's (default: all)")
+    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--keep", action="store_true", help="time the files of the last call")
+    arguments = parser.parse_args()
+    known = zoo_peers.models("zoo").split()
+    arguments.models = arguments.models or known
+    if unknown := set(arguments.models) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    host = ab_timing.machine()
+    ab_timing.print_machine(host, arguments.rounds)
+    print("time with fast; others' time / that, of medians and of the shortest; accuracy and memory")
+    rows: list[dict] = []
+    for case in arguments.models:
+        folder = OUT / "zoo" / case
+        if not (arguments.keep and (folder / "facts.json").exists()):
+            zoo_peers.models(case, folder)
+        for threads in arguments.threads:
+            rows.append(compare(case, threads, arguments))
+            show(rows[-1])
+    for name in (EXACT, PEER):
+        print(f"geometric mean, {name}: {geometric_mean([row['ratio'][name] for row in rows]):.3f}")
+    path = OUT / "fast.json"
+    path.write_text(json.dumps({"machine": host, "results": rows}, indent=2) + "\n")
+    print(f"\nresults: {path}")
+    if any(row["cosine"][FAST] < 0.99 for row in rows):
+        sys.exit('error: results with precision="fast" are another model\'s')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+/* Calls of WebAssembly guests, core modules that import wasi_ephemeral_nn, for hosts of
+ * libwasi_nn_llamacpp.so and libwasi_nn_onnx.so: numbers, and the guest's memory, which is read and written
+ * where it is. */
+#ifndef HEADRACE_WASI_NN_GUESTS_H
+#define HEADRACE_WASI_NN_GUESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEADRACE_WASI_NN_GUESTS_API __attribute__((visibility("default")))
+
+/* The imports with the numbers of their i32 parameters; each returns one. docs/guests.md says what they do.
+ */
+#define HEADRACE_GUEST_IMPORTS(X)             \
+    X(load, 5)                                \
+    X(load_by_name, 3)                        \
+    X(load_by_name_with_config, 5)            \
+    X(unload, 1)                              \
+    X(init_execution_context, 2)              \
+    X(init_execution_context_with_session, 4) \
+    X(close_execution_context, 1)             \
+    X(set_input, 3)                           \
+    X(compute, 1)                             \
+    X(get_output, 5)                          \
+    X(compute_single, 1)                      \
+    X(get_output_single, 5)                   \
+    X(fini_single, 1)
+enum { headrace_guest_most_parameters = 5 };
+
+typedef struct {
+    const char* name;
+    uint32_t parameters;
+} headrace_guest_import;
+
+/* An import by its number, its place above; NULL behind the last one. */
+HEADRACE_WASI_NN_GUESTS_API const headrace_guest_import* headrace_guest_import_of(uint32_t number);
+
+/* Makes a guest's call: 0, or a wasi_nn_error. parameters: as many as the import has. A pointer or a size
+ * that reaches outside the memory, also inside a tensor, is invalid_argument, and nothing is written then. */
+HEADRACE_WASI_NN_GUESTS_API uint32_t headrace_guest_call(void* backend, uint32_t number, uint8_t* memory,
+                                                         uint64_t size, const uint32_t* parameters);
+
+/* For hosts on wasmtime's C interface: its functions, and where its structures have what is needed, so that
+ * this library needs no headers of its. */
+typedef struct {
+    bool (*caller_export_get)(void* caller, const char* name, size_t size, void* item);
+    void* (*caller_context)(const void* caller);
+    uint8_t* (*memory_data)(const void* context, const void* memory);
+    size_t (*memory_data_size)(const void* context, const void* memory);
+    void (*extern_delete)(void* item);
+    uint32_t item_size;    /* of a wasmtime_extern_t, whose first byte is its kind; 64 at most */
+    uint32_t item_content; /* where it begins */
+    uint32_t memory_kind;
+    uint32_t value_size; /* of a wasmtime_val_raw_t, which begins with its i32 */
+    /* Gets the name that a guest could not load; NULL: nobody wants it. */
+    void (*on_failed_load)(const char* name, uint32_t size);
+} headrace_wasmtime;
+
+typedef struct {
+    const headrace_wasmtime* wasmtime;
+    void* backend;
+    uint32_t number;
+} headrace_wasmtime_import;
+
+/* A wasmtime_func_unchecked_callback_t, whose `import` is a headrace_wasmtime_import. It never traps. */
+HEADRACE_WASI_NN_GUESTS_API void* headrace_wasmtime_call(void* import, void* caller, void* values,
+                                                         size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

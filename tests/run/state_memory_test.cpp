@@ -1,0 +1,85 @@
+#include "run/state_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "loading/backends.h"
+
+namespace headrace {
+namespace {
+
+using Values = std::array<float, 4>;
+
+/// A state of four floats and a tensor that has it on a "device": the CPU's memory, as ggml gives it.
+class StateMemoryTest : public ::testing::Test {
+protected:
+    StateMemoryTest() {
+        load_backends();
+        device_ = find_device("cpu").value();
+        context_.reset(
+            ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}));
+        tensor_ = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, 4);
+        state_ = StateMemory::make(BufferPool(), sizeof(Values), "total").value();
+        EXPECT_TRUE(state_->place_on(device_, tensor_).ok());
+    }
+
+    void write_host(const Values& values) {
+        std::memcpy(state_->host(), values.data(), sizeof(values));
+        state_->written_on_host();
+    }
+    Values read_host() {
+        EXPECT_TRUE(state_->bring_to_host().ok());
+        Values values;
+        std::memcpy(values.data(), state_->host(), sizeof(values));
+        return values;
+    }
+    void write_device(const Values& values) {
+        ggml_backend_tensor_set(tensor_, values.data(), 0, sizeof(values));
+        state_->written_on(device_);
+    }
+    Values read_device() {
+        EXPECT_TRUE(state_->bring_to(device_).ok());
+        Values values;
+        ggml_backend_tensor_get(tensor_, values.data(), 0, sizeof(values));
+        return values;
+    }
+
+    Device device_;
+    std::unique_ptr<ggml_context, void (*)(ggml_context*)> context_{nullptr, &ggml_free};
+    ggml_tensor* tensor_ = nullptr;
+    std::shared_ptr<StateMemory> state_;
+};
+
+TEST_F(StateMemoryTest, ComesFromWhereItWasWrittenLast) {
+    write_host({1, 2, 3, 4});
+    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
+    write_device({5, 6, 7, 8});
+    EXPECT_EQ(read_host(), (Values{5, 6, 7, 8}));
+    write_host({9, 9, 9, 9});
+    EXPECT_EQ(read_device(), (Values{9, 9, 9, 9}));
+}
+
+TEST_F(StateMemoryTest, IsNotCopiedWhereItIsCurrent) {
+    write_host({1, 2, 3, 4});
+    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
+    const Values unnoticed{7, 7, 7, 7};
+    std::memcpy(state_->host(), unnoticed.data(), sizeof(unnoticed));
+    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4})) << "nothing said that it was written";
+}
+
+TEST_F(StateMemoryTest, TensorsOfADeviceShareIt) {
+    ggml_tensor* const first = tensor_;
+    const std::unique_ptr<ggml_context, void (*)(ggml_context*)> context(
+        ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}),
+        &ggml_free);
+    ggml_tensor* const second = ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, 4);
+    ASSERT_TRUE(state_->place_on(device_, second).ok());
+    EXPECT_EQ(first->data, second->data);
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,339 @@
+"""What a component passes in the canonical ABI, right and wrong, through both hosts."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import wasm_chat
+
+wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
+pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
+pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+import component_fuzz  # noqa: E402
+from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: E402
+from component_guest import FUNCTIONS, RESULT, text  # noqa: E402
+from guest_toolchains import need_from_npm  # noqa: E402
+
+SUM_AND_PRODUCT = [
+    ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
+    ["product", 1, [2, 2], struct.pack("<4f", 10, 200, 30, 400).hex()],
+]
+
+
+@pytest.fixture(scope="module")
+def config(library, model, tmp_path_factory) -> dict:
+    path = tmp_path_factory.mktemp("models") / "sums.onnx"
+    path.write_bytes(component_fuzz.sums())
+    return component_fuzz.configuration({"sums": path, "chat": model}, path.parent)
+
+
+@pytest.fixture(scope="module")
+def wasmtime_host(library, config):
+    return component_fuzz.Hosts(library, config).run
+
+
+@pytest.fixture(scope="module")
+def node_runs(library, config, tmp_path_factory):
+    """Runs programs in Node: what each gave."""
+    need_from_npm("jco")
+    folder = tmp_path_factory.mktemp("node")
+    try:
+        addon = wasm_chat.compile_addon(folder / "addon.node")
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    component = folder / "component.wasm"
+    component.write_bytes(wasmtime.wat2wasm(text()))
+
+    def run(programs: list) -> list:
+        wanted = folder / "programs.json"
+        functions = {name: function.gives for name, function in FUNCTIONS.items()}
+        wanted.write_text(json.dumps({"functions": functions, "programs": programs}))
+        runner = Path(__file__).parent / "component_runner.mjs"
+        command = [program, "--no-warnings", runner, addon, library, json.dumps(config), component, wanted]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture(params=["wasmtime", "node"])
+def host(request):
+    """Runs a program; what its steps gave."""
+    if request.param == "wasmtime":
+        return request.getfixturevalue("wasmtime_host")
+    run = request.getfixturevalue("node_runs")
+    return lambda program: run([program])[0]
+
+
+def put(at: int, content: bytes) -> list:
+    return ["put", at, content.hex()]
+
+
+def call(name: str, *numbers: object) -> list:
+    return ["call", name, list(numbers)]
+
+
+#: Steps 0 to 2: the graph is step 1's, its context step 2's.
+OPENED = [put(NAMES, b"sums"), call("load-by-name", NAMES, 4, RESULT), call("graph-open", {"of": 1}, RESULT)]
+
+
+def computing(first: int, context: object = None) -> list:
+    """Steps from `first` on that compute with right inputs, the last one."""
+    steps = [put(NAMES, b"xw")]
+    for i, (shape, values) in enumerate((((2, 2), (1, 2, 3, 4)), ((2,), (10, 100)))):
+        steps += [
+            put(SHAPE, struct.pack(f"<{len(shape)}I", *shape)),
+            put(DATA, struct.pack(f"<{len(values)}f", *values)),
+            call("tensor-new", SHAPE, len(shape), 1, DATA, 4 * len(values)),
+        ]
+        tensor = first + len(steps) - 1
+        steps += [
+            put(INPUTS + 12 * i, struct.pack("<2I", NAMES + i, 1)),
+            ["word", INPUTS + 12 * i + 8, {"of": tensor}],
+        ]
+    return [*steps, call("compute", context or {"of": 2}, INPUTS, 2, RESULT)]
+
+
+def test_right_values_are_computed_with(host):
+    assert host([*OPENED, *computing(len(OPENED))])[-1] == SUM_AND_PRODUCT
+
+
+def test_a_context_outlives_its_graph_and_computes_again(host):
+    steps = [*OPENED, call("drop-graph", {"of": 1}), *computing(4)]
+    steps += computing(len(steps))
+    told = host(steps)
+    assert told[-1] == SUM_AND_PRODUCT
+    assert told.count(SUM_AND_PRODUCT) == 2
+
+
+def test_what_a_tensor_holds_is_what_it_was_made_of(host):
+    steps = [
+        put(SHAPE, struct.pack("<3I", 1, 0, 2**32 - 1)),
+        put(DATA, b"\0\xff\x80"),
+        call("tensor-new", SHAPE, 3, 4, DATA, 3),
+        call("tensor-dimensions", {"of": 2}, RESULT),
+        call("tensor-ty", {"of": 2}),
+        call("tensor-data", {"of": 2}, RESULT),
+    ]
+    assert host(steps)[2:] == ["handle", [1, 0, 2**32 - 1], 4, "00ff80"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "size", "told"),
+    [
+        ((2, 2), 1, 15, "invalid-argument: input 0, 'x'"),
+        ((2, 3), 1, 24, "invalid-argument: input 0, 'x' is f32 [?, 2]"),
+        ((2, 2), 5, 16, "invalid-argument: input 0, 'x' is f32 [?, 2]: the tensor is i32"),
+        ((2**31, 2**31, 4), 1, 16, "invalid-argument: input 0, 'x'"),
+        ((1,) * 9, 1, 4, "invalid-argument: "),
+        ((), 1, 0, "invalid-argument: input 0, 'x'"),
+    ],
+)
+def test_tensors_of_wrong_types_and_sizes_are_refused(host, shape, kind, size, told):
+    steps = [*OPENED, *computing(len(OPENED))]
+    steps[4] = put(SHAPE, struct.pack(f"<{len(shape)}I", *shape))
+    steps[6] = call("tensor-new", SHAPE, len(shape), kind, DATA, size)
+    found = host(steps)[-1]
+    assert found.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [call("graph-open", 1, RESULT)],
+        [call("graph-open", 0, RESULT)],
+        [call("tensor-data", 2**32 - 1, RESULT)],
+        [call("drop-tensor", 7)],
+        [*OPENED, call("tensor-data", {"of": 1}, RESULT)],
+        [*OPENED, call("drop-graph", {"of": 1}), call("graph-open", {"of": 1}, RESULT)],
+        [*OPENED, call("drop-graph", {"of": 1}), call("drop-graph", {"of": 1})],
+        [*OPENED, call("drop-context", {"of": 2}), *computing(4)],
+        [*OPENED, *computing(3), *[call("compute", {"of": 2}, INPUTS, 2, RESULT)]],
+        [*OPENED, *computing(3, {"of": 1})],
+    ],
+)
+def test_handles_of_nothing_of_another_kind_and_dropped_ones_end_the_guest(wasmtime_host, steps):
+    assert wasmtime_host(steps)[-1] == "trap"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [call("graph-open", 1, RESULT)],
+        [call("tensor-data", 2**32 - 1, RESULT)],
+        [call("answer-next", 3, RESULT)],
+        [*OPENED, call("drop-graph", {"of": 1}), call("graph-open", {"of": 1}, RESULT)],
+        [*OPENED, call("drop-context", {"of": 2}), *computing(4)],
+        [*OPENED, *computing(3), *[call("compute", {"of": 2}, INPUTS, 2, RESULT)]],
+    ],
+)
+def test_handles_of_nothing_and_dropped_ones_end_the_guest_in_node(node_runs, steps):
+    """jco numbers each kind of resource by itself, and lets a guest drop what it has not."""
+    (told,) = node_runs([steps])
+    assert told[-1] == "trap"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        call("tensor-new", SHAPE, 2, 7, DATA, 4),
+        call("tensor-new", SHAPE, 2, 2**32 - 1, DATA, 4),
+        call("load", NAMES, 0, 7, 0, RESULT),
+        call("load", NAMES, 0, 0, 3, RESULT),
+        call("load-by-name", 2**32 - 1, 2, RESULT),
+        call("load-by-name", NAMES, 4, 2**32 - 4),
+        call("tensor-new", SHAPE, 2**30, 1, DATA, 4),
+        call("tensor-new", SHAPE, 1, 1, 2**32 - 2, 4),
+    ],
+)
+def test_cases_that_are_none_and_lists_outside_the_memory_end_the_guest(wasmtime_host, step):
+    assert wasmtime_host([step]) == ["trap"]
+
+
+def test_texts_that_are_no_utf_8_end_the_guest(wasmtime_host):
+    assert wasmtime_host([put(NAMES, b"\xff\xfe"), call("load-by-name", NAMES, 2, RESULT)])[-1] == "trap"
+
+
+def test_a_guest_that_holds_too_many_resources_is_ended(wasmtime_host):
+    made = call("tensor-new", SHAPE, 0, 1, DATA, 0)
+    told = wasmtime_host([made] * 65_537)
+    assert told[-1] == "trap"
+    assert told.count("handle") == 65_536
+
+
+def test_contexts_beyond_the_hosts_number_are_an_error_and_dropped_ones_make_room(host):
+    steps = [*OPENED, *[call("graph-open", {"of": 1}, RESULT)] * 8]
+    told = host([*steps, call("drop-context", {"of": 2}), call("graph-open", {"of": 1}, RESULT)])
+    assert told[9] == "handle"
+    assert told[10].startswith("runtime-error: ")
+    assert told[-1] == "handle"
+
+
+def test_a_graph_of_tensors_has_no_conversations_and_an_answer_no_metadata_before_its_end(host):
+    steps = [*OPENED, call("conversation-open", {"of": 1}, 0, 0, 0, RESULT)]
+    assert (
+        host(steps)[-1]
+        == "unsupported-operation: the graph takes tensors; conversations are with language models"
+    )
+    chat = [
+        put(NAMES, b"chat{}"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+        call("answer-metadata", {"of": 3}, RESULT),
+        call("answer-next", {"of": 3}, RESULT),
+        call("answer-cancel", {"of": 3}),
+        call("answer-metadata", {"of": 3}, RESULT),
+        call("answer-next", {"of": 3}, RESULT),
+    ]
+    told = host(chat)
+    assert told[4].startswith("invalid-argument: the answer is not at its end")
+    assert told[5:] == ["text", None, "text", "text"]
+
+
+def endless() -> bytes:
+    """Products one after the other, which take longer than any run may."""
+    from onnx import TensorProto, helper
+
+    names = ["x", *(f"h{i}" for i in range(400)), "y"]
+    nodes = [helper.make_node("MatMul", [a, a], [b]) for a, b in pairwise(names)]
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "n"]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", tensors[:1], tensors[1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return made.SerializeToString()
+
+
+def loading(model: bytes, encoding: int = 1, target: int = 0) -> list:
+    """The last step gives the graph."""
+    return [
+        put(MODEL, model),
+        put(BUILDERS, struct.pack("<2I", MODEL, len(model))),
+        call("load", BUILDERS, 1, encoding, target, RESULT),
+    ]
+
+
+def asking(prompt: bytes) -> list:
+    """The last step computes an answer."""
+    return [
+        put(NAMES, b"chatprompt"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("graph-open", {"of": 1}, RESULT),
+        put(MODEL, prompt),
+        put(SHAPE, struct.pack("<I", len(prompt))),
+        call("tensor-new", SHAPE, 1, 4, MODEL, len(prompt)),
+        put(INPUTS, struct.pack("<2I", NAMES + 4, 6)),
+        ["word", INPUTS + 8, {"of": 5}],
+        call("compute", {"of": 2}, INPUTS, 1, RESULT),
+    ]
+
+
+def test_every_code_of_an_error_is_reached(host):
+    """runtime-error is among the tests above; unknown is what no error of ours is."""
+    unread = component_fuzz.sums().replace(b"Mul", b"Nul")
+    wanted = {
+        "invalid-argument": loading(b"no model"),
+        "invalid-encoding": loading(component_fuzz.sums(), encoding=0),
+        "unsupported-operation": loading(unread),
+        "not-found": [put(NAMES, b"missing.onnx"), call("load-by-name", NAMES, 12, RESULT)],
+        "security": [put(NAMES, b"/etc/passwd"), call("load-by-name", NAMES, 11, RESULT)],
+        "too-large": asking(b" word" * 2000),
+    }
+    for code, steps in wanted.items():
+        assert str(host(steps)[-1]).startswith(f"{code}: "), code
+    assert str(host(loading(component_fuzz.sums(), target=2))[-1]).startswith("unsupported-operation: ")
+
+
+def test_a_run_beyond_its_time_is_a_timeout(host):
+    side = 400
+    steps = [
+        *loading(endless()),
+        call("graph-open", {"of": 2}, RESULT),
+        put(SHAPE, struct.pack("<2I", side, side)),
+        call("tensor-new", SHAPE, 2, 1, 65536, 4 * side * side),
+        put(NAMES, b"x"),
+        put(INPUTS, struct.pack("<2I", NAMES, 1)),
+        ["word", INPUTS + 8, {"of": 5}],
+        call("compute", {"of": 3}, INPUTS, 1, RESULT),
+    ]
+    assert host(steps)[-1].startswith("timeout: ")
+
+
+def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
+    asked = [
+        put(NAMES, b"chat{}"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+    ]
+    cancelled = [call("answer-cancel", {"of": 3}), call("answer-metadata", {"of": 3}, RESULT)]
+    assert host([*asked, *cancelled])[4:] == [None, "text"]
+    again = [call("drop-answer", {"of": 3}), asked[3], call("answer-next", {"of": 5}, RESULT)]
+    assert host([*asked, *again])[4:] == [None, "handle", "text"]
+
+
+def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):
+    model = component_fuzz.sums()
+    told = [wasmtime_host(component_fuzz.Program(seed, model).steps) for seed in range(150)]
+    kinds = {"trap" if steps[-1] == "trap" else "end" for steps in told}
+    assert kinds == {"trap", "end"}
+    everything = [step for steps in told for step in steps]
+    assert SUM_AND_PRODUCT[0][0] in str(everything)
+    assert {"invalid-argument", "not-found"} <= {str(step).partition(":")[0] for step in everything}
+
+
+def test_both_hosts_tell_random_components_the_same(wasmtime_host, node_runs):
+    """jco is more lenient with what is out of bounds: what comes before a guest's end is compared."""
+    model = component_fuzz.sums()
+    programs = [component_fuzz.Program(seed, model).steps for seed in range(60)]
+    for program, there in zip(programs, node_runs(programs), strict=True):
+        assert "broken" not in there, there
+        here = wasmtime_host(program)
+        same = len(here) - (here[-1] == "trap")
+        assert there[:same] == here[:same], json.dumps(program)
