@@ -58,21 +58,16 @@ private:
     void* data_ = nullptr;
 };
 
-/// Libraries that are loaded where the build has made them.
-struct DeviceBackend {
-    const char *name, *file, *variable;
-};
-constexpr DeviceBackend kDeviceBackends[] = {{"CUDA", "libggml-cuda.so", "GGML_CUDA_LIBRARY"},
-                                             {"Vulkan", "libggml-vulkan.so", "GGML_VULKAN_LIBRARY"}};
+void load_backend(const char* name, const std::string& library) {
+    if (!library.empty() && !ggml_backend_reg_by_name(name)) ggml_backend_load(library.c_str());
+}
 
+/// Libraries that are loaded where the build has made them.
 void load_device_backends() {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    for (const auto& [name, file, variable] : kDeviceBackends) {
-        if (ggml_backend_reg_by_name(name)) continue;
-        const std::string library = find_backend_library(file, variable);
-        if (!library.empty()) ggml_backend_load(library.c_str());
-    }
+    load_backend("CUDA", find_backend_library("libggml-cuda.so", "GGML_CUDA_LIBRARY"));
+    load_backend("Vulkan", find_backend_library("libggml-vulkan.so", "GGML_VULKAN_LIBRARY"));
 }
 
 }  // namespace

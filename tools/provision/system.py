@@ -40,7 +40,8 @@ PURPOSES = {
 
 def wants_backend(name):
     """Whether the environment asks for ggml's backend of that name, "vulkan" or "cuda"."""
-    return os.environ.get(f"HEADRACE_{name.upper()}") in ("ON", "1")
+    asked = {"cuda": os.environ.get("HEADRACE_CUDA"), "vulkan": os.environ.get("HEADRACE_VULKAN")}
+    return asked[name] in ("ON", "1")
 
 
 def missing_packages(purpose):
