@@ -144,7 +144,7 @@ TEST(TextEncoder, EndsCallsWhoseCallerGivesUp) {
 
 TEST(TextEncoder, LetsShortCallsInBetween) {
     const TextEncoder model = encoder({.compile = {.threads = 1}});
-    std::thread large([&] { model.embed(std::vector<std::string>(30'000, "w0 w1 w2")); });
+    std::thread large([&] { model.embed(std::vector<std::string>(300'000, "w0 w1 w2")); });
     while (model.statistics().calls == 0) std::this_thread::yield();
     model.embed({"w0"});
     EXPECT_GT(model.statistics().waiting, 0u) << "the large call still waits";
@@ -153,7 +153,7 @@ TEST(TextEncoder, LetsShortCallsInBetween) {
 
 TEST(TextEncoder, SaysWhenTooManyWait) {
     const TextEncoder model = encoder({.most_waiting = 1, .compile = {.threads = 1}});
-    std::thread large([&] { model.embed(std::vector<std::string>(30'000, "w0 w1 w2")); });
+    std::thread large([&] { model.embed(std::vector<std::string>(300'000, "w0 w1 w2")); });
     while (model.statistics().calls == 0) std::this_thread::yield();
     EXPECT_EQ(error_of([&] { model.embed({"w0"}); }).first, Code::busy);
     large.join();
