@@ -284,7 +284,7 @@ def stderr_of_terminal(*arguments: object) -> bytes:
 
 
 def test_long_work_shows_how_far_it_is_on_a_terminal_alone(model):
-    long_bench = ("bench", model, "--shape", "x=1,512,3", "--peer", "none", "--runs", 60000)
+    long_bench = ("bench", model, "--shape", "x=1,512,3", "--peer", "none", "--runs", 300_000)
     shown = stderr_of_terminal(*long_bench)
     shares = [int(share) for share in re.findall(rb"timing \[[#.]{30}\] (\d+) %", shown)]
     assert shares and shares == sorted(shares), shown
