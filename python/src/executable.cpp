@@ -9,10 +9,18 @@
 #include "bindings.h"
 #include "graph.h"
 #include "headrace/webnn.h"
+#include "options.h"
 #include "stats.h"
 
 /// headrace.compile and what it returns.
 namespace headrace::python {
+
+Precision to_precision(const std::string& name) {
+    if (name == "exact") return Precision::exact;
+    if (name == "fast") return Precision::fast;
+    throw nb::value_error(("precision '" + name + "' is none of exact, fast").c_str());
+}
+
 namespace {
 
 /// Numbers, and the names of extents that are known only at run time.
@@ -47,12 +55,6 @@ MemoryUse memory_use(const std::string& name) {
     if (name == "normal") return MemoryUse::normal;
     if (name == "low") return MemoryUse::low;
     throw nb::value_error(("memory '" + name + "' is none of normal, low").c_str());
-}
-
-Precision to_precision(const std::string& name) {
-    if (name == "exact") return Precision::exact;
-    if (name == "fast") return Precision::fast;
-    throw nb::value_error(("precision '" + name + "' is none of exact, fast").c_str());
 }
 
 Executable compile_source(nb::handle source, const std::string& device, int host_timeout_ms, int threads,

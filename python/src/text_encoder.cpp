@@ -12,6 +12,7 @@
 
 #include "arrays.h"
 #include "bindings.h"
+#include "options.h"
 
 namespace headrace::python {
 
@@ -48,9 +49,7 @@ TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
         .tokenizer = tokenizer, .normalizes = normalizes, .most_tokens = most_tokens, .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
-    if (precision != "exact" && precision != "fast")
-        throw Exception(Code::invalid_argument, "precision '" + precision + "' is none of exact, fast");
-    if (precision == "fast") options.compile.precision = Precision::fast;
+    options.compile.precision = to_precision(precision);
     return TextEncoder::load(path, options);
 }
 

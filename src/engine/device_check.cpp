@@ -113,7 +113,7 @@ public:
             const TensorType& type = graph_.value(graph_.outputs[i].second).type;
             std::string found;
             if (bits_of(type.dtype) == 4) {
-                for (std::int64_t k = 0; k < type.elements() && found.empty(); ++k) {
+                for (std::int64_t k = 0; k < type.elements(); ++k) {
                     const auto at = [&](const Bytes& bytes) {
                         return static_cast<int>(bytes[static_cast<std::size_t>(k / 2)] >> (4 * (k % 2))) & 15;
                     };

@@ -10,6 +10,7 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "ops/op_name.h"
+#include "ops/recurrent_lowering.h"
 
 namespace headrace {
 namespace {
@@ -42,8 +43,6 @@ bool fits_grid(const ggml_tensor* t) {
     switch (t->op) {
         case GGML_OP_PAD: return t->ne[1] <= kMost && t->ne[2] * t->ne[3] <= kMost;
         case GGML_OP_CONCAT:
-        case GGML_OP_CUMSUM:
-        case GGML_OP_NORM:
         case GGML_OP_RMS_NORM:
         case GGML_OP_SOFT_MAX:
         case GGML_OP_TRI: return t->ne[2] <= kMost && t->ne[3] <= kMost;
@@ -68,9 +67,8 @@ std::size_t most_tensors(const Graph& graph, const Node& node) {
     const std::size_t operands = std::max(node.inputs.size(), node.op->operands.size());
     std::size_t steps = 0;
     if (is(node, "lstm") || is(node, "gru") || is(node, "lstm_recurrence") || is(node, "gru_recurrence")) {
-        constexpr std::int64_t kMost = 64;  // ops::kMostLoweredSteps: others have no lowering
-        steps =
-            static_cast<std::size_t>(std::min(2 * graph.value(node.inputs[0]).type.shape[0].size(), kMost));
+        const std::int64_t both = 2 * graph.value(node.inputs[0]).type.shape[0].size();
+        steps = static_cast<std::size_t>(std::min(both, ops::kMostLoweredSteps));  // more have no lowering
     }
     return kPerNode + kPerStep * steps + kPerOperand * (operands + node.outputs.size());
 }

@@ -12,6 +12,7 @@
 #include "emit/emit.h"
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "lower/lower.h"
 #include "run/device_call.h"
 #include "run/device_constants.h"
 #include "run/device_findings.h"
@@ -24,13 +25,6 @@ constexpr std::int64_t kColumns = 32;
 constexpr std::array<std::int64_t, 2> kInner{32, 31};
 /// Of the sum of the absolute terms. Sums of f32 stay below, and terms of 11 bits come to ten times that.
 constexpr double kMostError = 4e-6;
-
-struct ProbeContextFree {
-    void operator()(ggml_context* context) const { ggml_free(context); }
-};
-struct ProbeBackendFree {
-    void operator()(ggml_backend* backend) const { ggml_backend_free(backend); }
-};
 
 /// Random matrices; what f16 does not hold is among their elements.
 struct Factors {
@@ -76,7 +70,7 @@ ProductForms only(ProductForm form) {
 /// Nothing where the device does not take it.
 std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const Factors& factors) {
     constexpr std::size_t kMostTensors = 32;
-    const std::unique_ptr<ggml_context, ProbeContextFree> context(ggml_init(
+    const GgmlContext context(ggml_init(
         {.mem_size = kMostTensors * ggml_tensor_overhead() + ggml_graph_overhead_custom(kMostTensors, false),
          .mem_buffer = nullptr,
          .no_alloc = true}));
@@ -86,7 +80,7 @@ std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const 
     ggml_tensor* b = emit.leaf({DType::f32, {factors.inner, kColumns}});
     ggml_tensor* product = emit.mat_mul(a, b);
     if (!takes_all(device, context.get())) return std::nullopt;
-    const std::unique_ptr<ggml_backend, ProbeBackendFree> backend(ggml_backend_dev_init(device, nullptr));
+    const Backend backend(ggml_backend_dev_init(device, nullptr));
     if (!backend) return std::nullopt;
     const BackendBuffer memory(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()));
     if (!memory) return std::nullopt;

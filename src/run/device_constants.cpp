@@ -10,6 +10,7 @@
 namespace headrace {
 
 void BackendBufferFree::operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
+void BackendFree::operator()(ggml_backend* backend) const { ggml_backend_free(backend); }
 
 Result<std::shared_ptr<DeviceConstants::Placed>> DeviceConstants::connect(const Device& device) {
     const std::lock_guard lock(mutex_);

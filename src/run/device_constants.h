@@ -10,6 +10,7 @@
 #include "ir/graph.h"
 #include "run/devices.h"
 
+struct ggml_backend;
 struct ggml_backend_buffer;
 struct ggml_backend_buffer_type;
 struct ggml_tensor;
@@ -20,6 +21,11 @@ struct BackendBufferFree {
     void operator()(ggml_backend_buffer* buffer) const;
 };
 using BackendBuffer = std::unique_ptr<ggml_backend_buffer, BackendBufferFree>;
+
+struct BackendFree {
+    void operator()(ggml_backend* backend) const;
+};
+using Backend = std::unique_ptr<ggml_backend, BackendFree>;
 
 /// Weights uploaded to a device: once per executable, whatever number of sessions and shape keys use them.
 class DeviceConstants {

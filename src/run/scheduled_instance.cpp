@@ -19,13 +19,9 @@
 namespace headrace {
 namespace {
 
-struct BackendFree {
-    void operator()(ggml_backend* b) const { ggml_backend_free(b); }
-};
 struct SchedFree {
     void operator()(ggml_backend_sched* s) const { ggml_backend_sched_free(s); }
 };
-using Backend = std::unique_ptr<ggml_backend, BackendFree>;
 
 class ScheduledInstance final : public Instance {
 public:

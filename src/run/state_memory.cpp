@@ -31,9 +31,8 @@ Status StateMemory::place_on(const Device& device, ggml_tensor* tensor) {
                 return failure(Code::out_of_memory,
                                "device '{}' has no memory for state '{}' of {} bytes; use the device 'cpu'",
                                device.name, name_, bytes);
-            fresh.context.reset(
-                ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}),
-                &ggml_free);
+            fresh.context.reset(ggml_init(
+                {.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}));
             if (!fresh.context)
                 return failure(Code::out_of_memory, "cannot allocate a tensor for state '{}'", name_);
             fresh.bytes = ggml_dup_tensor(fresh.context.get(), tensor);

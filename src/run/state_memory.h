@@ -6,11 +6,11 @@
 
 #include "base/buffer_pool.h"
 #include "base/result.h"
+#include "lower/lower.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
 
 struct ggml_tensor;
-struct ggml_context;
 
 namespace headrace {
 
@@ -39,7 +39,7 @@ private:
         ggml_backend_device* device = nullptr;
         std::string name;
         BackendBuffer buffer;
-        std::shared_ptr<ggml_context> context;
+        GgmlContext context;
         ggml_tensor* bytes = nullptr;  ///< all of it, in the context
         bool is_current = false;
     };

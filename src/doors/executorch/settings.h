@@ -15,9 +15,7 @@ namespace headrace::executorch_door {
 ///     packed_kernels   bool    Headrace's own CPU kernels where they apply (the default), else ggml's
 ///     packed_cache     string  where packed weights are kept for later starts: "on", "off" or a folder; "",
 ///                              the default, leaves it to the environment (CompileOptions::packed_cache)
-///     precision        string  "exact" (the default), or "fast": products of f32 may be rounded where that
-///     is
-///                              faster (CompileOptions::precision)
+///     precision        string  "exact" (the default), or "fast" (CompileOptions::precision)
 class Settings {
 public:
     /// Unknown names and values of the wrong type or range are logged and InvalidArgument; nothing changes
