@@ -272,7 +272,8 @@ test-node: node ## test the npm package: models, language models, WebNN's confor
 	@node --test --test-reporter=spec tests/node
 
 test-transformers: node ## compare transformers.js on headrace/onnxruntime-node with the same on ONNX Runtime (installs both from npm in build/transformers; the model is all-MiniLM-L6-v2)
-	@npm install --prefix build/transformers --no-audit --no-fund --silent @huggingface/transformers@4.3.1
+	@# no scripts: that of onnxruntime-node fetches its CUDA part, which is not compared
+	@npm install --prefix build/transformers --no-audit --no-fund --silent --ignore-scripts @huggingface/transformers@4.3.1
 	@$(BUILD) --target products
 	@test -e build/models/minilm/onnx/model.onnx || $(VENV) examples/node/export_minilm.py
 	@HEADRACE_TRANSFORMERS=$(CURDIR)/build/transformers node --test --test-reporter=spec tests/node/transformers.test.mjs
