@@ -46,6 +46,15 @@ def test_a_wrong_value_is_refused_with_its_name(arguments):
     assert name in serve_arguments_are_refused(MODEL, *arguments)
 
 
+def test_an_option_is_no_value_of_the_one_before_it():
+    said = serve_arguments_are_refused(MODEL, "-fa", "--port", 0)
+    assert "-fa needs a value" in said and "not the option --port" in said
+
+
+def test_a_second_model_is_told_how_several_are_served():
+    assert "--models-dir FOLDER" in serve_arguments_are_refused(MODEL, "other.gguf")
+
+
 def test_a_value_that_the_engine_refuses_is_named():
     assert "pooling" in serve_arguments_are_refused(MODEL, "--pooling", "sum", status=1)
 

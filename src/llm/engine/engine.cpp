@@ -186,7 +186,9 @@ std::uint64_t Engine::state_owner() const {
 Result<SavedPrompt> Engine::save_prompt(const Tokens& tokens, const std::string& path) {
     std::optional<PromptState> state;
     post([&] { state = sequences_->state_of(tokens); }).get();
-    if (!state) return invalid("nothing of this text is remembered, so there is nothing to save");
+    if (!state)
+        return invalid(
+            "nothing has been read there, or it is remembered no more, so there is nothing to save");
     HR_ASSIGN(const std::size_t bytes, write_prompt_file(path, state_owner(), *state));
     return SavedPrompt{static_cast<std::int64_t>(state->tokens.size()), static_cast<std::int64_t>(bytes)};
 }

@@ -24,9 +24,9 @@ constexpr const char* kBenchmarking =
 constexpr const char* kNoVectors =
     "control vectors are not applied: make the change a LoRA adapter and name it by --lora";
 constexpr const char* kDraftSize =
-    "llama-server has taken it out: name the tokens of a draft by --spec-draft-n-max";
-constexpr const char* kDraftLeast = "llama-server has taken it out: use --spec-draft-n-min";
-constexpr const char* kNgram = "llama-server has taken it out: use --spec-ngram-simple-size-n or -m";
+    "that was taken out there; --spec-draft-n-max is the most tokens of a draft";
+constexpr const char* kDraftLeast = "that was taken out there; use --spec-draft-n-min";
+constexpr const char* kNgram = "that was taken out there; use --spec-ngram-simple-size-n or -m";
 
 using enum FlagKind;
 

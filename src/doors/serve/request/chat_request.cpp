@@ -142,6 +142,10 @@ void refuse_other_answers(const Fields& body) {
     for (std::string_view name : {"audio", "web_search_options"})
         if (body.any(name))
             throw wrong_field(std::string(name), "is not offered: this model writes texts, of what it knows");
+    for (std::string_view name : {"system_prompt", "system_message"})
+        if (body.any(name))
+            throw wrong_field(std::string(name),
+                              "is not taken in a chat: send a message of the role system as the first one");
     check_verbosity(body);
 }
 
@@ -195,12 +199,23 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     return rest;
 }
 
+namespace {
+
+std::string first_name_of(const ParameterValue& section) {
+    const auto& entries = std::get<Parameters>(section).entries();
+    return entries.empty() ? "NAME" : entries.begin()->first;
+}
+
+}  // namespace
+
 void check_values(const Parameters& parameters) {
     for (const auto& [name, value] : parameters.entries()) {
         if (!std::holds_alternative<Parameters>(value)) continue;
         const ParameterKind kind = kind_of_parameter(name);
-        if (kind == ParameterKind::value || kind == ParameterKind::section)
-            throw wrong_field(name, "is an object; it must be a value");
+        if (kind == ParameterKind::value) throw wrong_field(name, "is an object; it must be a value");
+        if (kind == ParameterKind::section)
+            throw wrong_field(name, fmt::format("is an object; write what it has by dotted names, as '{}.{}'",
+                                                name, first_name_of(value)));
     }
 }
 
@@ -220,7 +235,8 @@ int wanted_slot(const Fields& body) {
 }
 
 void read_session(const Fields& body, Parameters& parameters) {
-    if (const auto session = body.text("session")) parameters.set("session_id", *session);
+    for (const std::string_view name : {"session_id", "session"})  // both are checked, and the second counts
+        if (const auto session = body.text(name)) parameters.set("session_id", *session);
 }
 
 bool ends_with_answer(const std::vector<Message>& messages) {
