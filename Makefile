@@ -305,7 +305,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
+fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops, and 10,000 of single operators, beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --write build/fuzz/onnx
@@ -314,6 +314,7 @@ fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, langu
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/wasm $(VENV) tests/wasm/component_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/operator_fuzz.py --cases $(or $(CASES),10000)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
 	@$(PYTHON) tools/setup.py

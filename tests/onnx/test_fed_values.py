@@ -62,6 +62,13 @@ REFUSED = {
         {"axes": [1, 1]},
         r"\(Pad 'y'\): how often an axis is given is 2; at most 1",
     ),
+    "frames that do not go on": (
+        "(float[1, length, 1] x, int64 step, float[width] window) => (float[a, b, c, d] y) "
+        "{ y = STFT(x, step, window) }",
+        {"x": np.ones((1, 12, 1), np.float32), "step": 3, "window": np.ones(4, np.float32)},
+        {"step": 0},
+        r"\(STFT 'y'\): the frame_step is 0; at least 1",
+    ),
     "extents that are negative": (
         "(float[n, m] x, int64[2] pads) => (float[a, m] y) { axis = Constant<value_ints = [0]>() "
         "y = Pad(x, pads, , axis) }",
@@ -130,3 +137,28 @@ def test_what_an_operator_does_not_take_is_an_error_that_names_it(name: str) -> 
     with pytest.raises(ValueError, match=message):
         run({"x": X, **good, **bad})
     run({"x": X, **good})
+
+
+@pytest.mark.parametrize(
+    ("text", "feeds", "op"),
+    [
+        ("(float[1] x, int64[3] to) => (float[a, b, c] y) { y = Expand(x, to) }", [2**16] * 3, "expand"),
+        (
+            """(float[1] x, int64[3] to) => (float y) { z = ConstantOfShape(to)
+            y = ReduceSum<keepdims = 0>(z) }""",
+            [2**16] * 3,
+            "expand",
+        ),
+        ("(float[n] x, int64[1] to) => (float[m] y) { y = Tile(x, to) }", [2**50], "tile"),
+    ],
+)
+def test_a_result_larger_than_the_machines_memory_is_an_error_that_names_the_node(
+    text: str, feeds: list[int], op: str
+) -> None:
+    model = headrace.load(
+        parser.parse_model(f'<ir_version: 9, opset_import: ["" : 19]> g {text}'), device="cpu"
+    )
+    small = model({"x": np.ones(1, np.float32), "to": np.full(len(feeds), 2)})
+    assert small["y"].size > 0
+    with pytest.raises(MemoryError, match=rf"{op} \([yz]\): a result of the shape .* takes \d+ MiB"):
+        model({"x": np.ones(1, np.float32), "to": np.array(feeds)})
