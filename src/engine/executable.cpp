@@ -6,7 +6,6 @@
 #include "base/warning.h"
 #include "engine/precision.h"
 #include "engine/quantize.h"
-#include "engine/result_memory.h"
 #include "ir/graph_file.h"
 #include "ir/print.h"
 #include "ir/verify.h"
@@ -82,7 +81,6 @@ Result<std::vector<bool>> Executable::Impl::change(Plan& plan, SymbolBindings bi
     auto nodes = uses_->changed_nodes(plan.bindings, bindings);
     HR_TRY(specialise_changes(graph, bindings, plan.graph, nodes,
                               uses_->changed_conditions(plan.bindings, bindings)));
-    if (device.is_cpu) HR_TRY(check_results_fit(plan.graph, &nodes));
     HR_TRY(replan(plan, plan_options(), packed, nodes));
     plan.bindings = std::move(bindings);
     packed.keep();
@@ -100,7 +98,6 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
         HR_TRY(change(*plan, std::move(bindings)));
     } else {
         HR_ASSIGN(Graph concrete, specialise(graph, bindings));
-        if (device.is_cpu) HR_TRY(check_results_fit(concrete));
         HR_ASSIGN(Plan made, make_plan(std::move(concrete), plan_options(), packed));
         made.bindings = std::move(bindings);
         packed.keep();

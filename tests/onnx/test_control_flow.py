@@ -292,7 +292,7 @@ def test_a_loop_that_needs_more_memory_than_there_is_fails_before_it_takes_it() 
     loaded = headrace.load(model, device="cpu")
     x = np.ones(1, np.float32)
     assert loaded(x, np.array([5]))["y"].shape == (5,)
-    with pytest.raises(MemoryError, match=r"loop \(y\): iteration 0: expand .*takes 4194304 MiB"):
+    with pytest.raises(MemoryError, match="iteration 0 needs 4194304 MiB"):
         loaded(x, np.array([2**40]))
 
 
