@@ -87,6 +87,14 @@ bench-load: ## from an ONNX file to the first answer, and memory until then, bes
 	@$(BUILD) --target products
 	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-growth: ## a graph of 40,000 nodes, and memory after 10, 100 and 1,000 different input shapes, beside ONNX Runtime (CASES="chain minilm lstm resnet18")
+	@$(BUILD) --target products
+	@$(VENV) bench/growth.py $(if $(CASES),--cases $(CASES))
+
+bench-lowering: ## what lowering by ExecuTorch takes, and our part of it, beside XNNPACK's (MODELS="bert resnet152 llama" ROUNDS=3)
+	@$(BUILD) --target products
+	@$(VENV) bench/lowering.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 bench-guests: ## what a WebAssembly guest's calls cost beside headrace.load (ROUNDS=10)
 	@$(BUILD) --target products
 	@PYTHONPATH=examples $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
