@@ -87,9 +87,9 @@ bench-load: ## from an ONNX file to the first answer, and memory until then, bes
 	@$(BUILD) --target products
 	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-growth: ## a graph of 40,000 nodes, and memory after 10, 100 and 1,000 different input shapes, beside ONNX Runtime (CASES="chain minilm lstm resnet18")
+bench-growth: ## a graph of 40,000 nodes, and memory after 10, 100 and 1,000 different input shapes, beside ONNX Runtime (MODELS="chain minilm lstm resnet18")
 	@$(BUILD) --target products
-	@$(VENV) bench/growth.py $(if $(CASES),--cases $(CASES))
+	@$(VENV) bench/growth.py $(if $(MODELS),--cases $(MODELS))
 
 bench-lowering: ## what lowering by ExecuTorch takes, and our part of it, beside XNNPACK's (MODELS="bert resnet152 llama" ROUNDS=3)
 	@$(BUILD) --target products
