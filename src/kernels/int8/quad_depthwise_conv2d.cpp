@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "kernels/int8/byte_quads.h"
@@ -8,7 +7,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/int8/quad_depthwise_conv2d.cpp"
-#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "kernels/int8/pair_tile-inl.h"
 
