@@ -106,10 +106,6 @@ bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperat
 	@$(BUILD) --target products
 	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))
 
-bench-idle: ## what a session costs others after a run and at 6 runs a second, beside ONNX Runtime (MODELS="resnet18.f32")
-	@$(BUILD) --target products
-	@$(VENV) bench/idle.py $(if $(MODELS),--models $(MODELS))
-
 bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, with what it costs in accuracy (MODELS="minilm_128 resnet18")
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand openvino

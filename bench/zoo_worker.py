@@ -3,10 +3,8 @@
     python bench/zoo_worker.py SIDE CASE FOLDER THREADS
 
 Reads a line for each thing to do, and answers with a line of JSON: "output FILE" runs the model once and
-saves what it gives, "time N" gives the microseconds a call of N calls, "idle S" the CPU seconds that this
-process takes in S seconds after a call, "paced N S" those of a call at N calls a second for S seconds,
-"memory" the bytes that loading and running took at their peak, beyond what the interpreter and libraries had
-taken before.
+saves what it gives, "time N" gives the microseconds a call of N calls, "memory" the bytes that loading and
+running took at their peak, beyond what the interpreter and libraries had taken before.
 """
 
 from __future__ import annotations
@@ -170,22 +168,6 @@ def _timed(call: Call, repeats: int) -> float:
     return (time.perf_counter() - begin) / repeats * 1e6
 
 
-def _idle(call: Call, seconds: float) -> float:
-    call()
-    begin = time.process_time()
-    time.sleep(seconds)
-    return time.process_time() - begin
-
-
-def _paced(call: Call, per_second: int, seconds: float) -> float:
-    begin, calls = time.perf_counter(), int(per_second * seconds)
-    cpu = time.process_time()
-    for i in range(calls):
-        time.sleep(max(0.0, begin + i / per_second - time.perf_counter()))
-        call()
-    return (time.process_time() - cpu) / calls
-
-
 def main() -> None:
     side, case, folder, threads = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
     load = SIDES[side](case, folder, threads)
@@ -201,11 +183,6 @@ def main() -> None:
             np.save(argument, call())
         elif what == "time":
             answer = _timed(call, int(argument))
-        elif what == "idle":
-            answer = _idle(call, float(argument))
-        elif what == "paced":
-            per_second, seconds = argument.split()
-            answer = _paced(call, int(per_second), float(seconds))
         elif what == "memory":
             answer = _status("VmHWM") - before
         print(json.dumps(answer), flush=True)
