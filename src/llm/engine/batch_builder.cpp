@@ -7,6 +7,7 @@ namespace headrace::llm {
 namespace {
 
 constexpr int kMostDrafted = 32;  // tokens of all drafts in a step: more cost as much as they save
+constexpr int kComputeBound = 16;  // prompt tokens from which on a step waits for cores, and not for memory
 
 }  // namespace
 
@@ -167,8 +168,16 @@ bool BatchBuilder::only_reads() const {
                         [](const BatchPart& part) { return part.stream->is_decoding(); });
 }
 
+int BatchBuilder::prompt_tokens() const {
+    int tokens = 0;
+    for (const BatchPart& part : parts_)
+        if (!part.stream->is_decoding()) tokens += part.count;
+    return tokens;
+}
+
 int BatchBuilder::run() {
     use_adapters(*parts_.front().stream);
+    if (prompt_tokens() >= kComputeBound) thread_pacing_.expect_prompt();
     const int threads = thread_pacing_.threads();
     llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
     step_ = context_.compute(batch_);
@@ -188,8 +197,7 @@ void BatchBuilder::use_adapters(const Stream& stream) {
 }
 
 void BatchBuilder::read_back() {
-    int decoding = 0, prompt = 0;
-    for (const BatchPart& part : parts_) (part.stream->is_decoding() ? decoding : prompt) += part.count;
+    const int prompt = prompt_tokens(), decoding = batch_.n_tokens - prompt;
     prompt_pacing_.observe(decoding, prompt, step_.wall_ms);
     thread_pacing_.observe(step_.wall_ms, step_.running_ms);
     ++counters_.steps;

@@ -55,6 +55,7 @@ private:
     std::vector<Stream*> choose_reading(const std::vector<Stream*>& prompts);
     bool waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const;
     bool add_prompts(std::vector<Stream*> reading, bool reads_guardedly);
+    int prompt_tokens() const;
     void use_adapters(const Stream& stream);
     void take_choices(const BatchPart& part, Clock::time_point now);
 
