@@ -6,7 +6,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr int kMostDrafted = 32;  // tokens of all drafts in a step: more cost as much as they save
+constexpr int kMostDrafted = 32;   // tokens of all drafts in a step: more cost as much as they save
 constexpr int kComputeBound = 16;  // prompt tokens from which on a step waits for cores, and not for memory
 
 }  // namespace
