@@ -67,7 +67,11 @@ def prepared(sanitize=None, purpose="development"):
             make_venv()
             install_build_packages()
             packages = beside.submit(install_demo_packages if purpose == "demo" else install_all_packages)
-            find_or_build_ggml(BUILD / "tsan" if sanitize == "thread" else BUILD, sanitize=sanitize)
+            find_or_build_ggml(
+                BUILD / "tsan" if sanitize == "thread" else BUILD,
+                reads_images=purpose != "demo",
+                sanitize=sanitize,
+            )
             if purpose != "demo":
                 packages.result()
         yield

@@ -17,7 +17,7 @@ from serve_program import MODEL, STORY, free_port, serve_arguments_are_refused
         ("--ctx_sise", "did you mean '--ctx-size'"),
         ("--frobnicate", "--help lists them"),
         ("--hf-repo", "downloads nothing"),
-        ("--mmproj", "no images"),
+        ("--mmproj-url", "downloads nothing"),
         ("--ssl-key-file", "proxy"),
     ],
 )

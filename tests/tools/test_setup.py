@@ -98,6 +98,7 @@ def test_backends_are_built_where_the_environment_asks_for_them(monkeypatch, tmp
     monkeypatch.setattr(ggml, "installed_ggml", lambda: tmp_path)
     monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
     monkeypatch.setattr(ggml, "build_llama", lambda *arguments, **options: tmp_path)
+    monkeypatch.setattr(ggml, "build_mtmd", lambda *arguments, **options: None)
     monkeypatch.setattr(ggml, "build_device_backend", lambda name, *rest: built.append(name) or f"/{name}.so")
     monkeypatch.delenv("HEADRACE_VULKAN", raising=False)
     monkeypatch.setenv("HEADRACE_CUDA", "ON")
@@ -131,6 +132,17 @@ def test_a_backend_is_built_for_one_ggml_and_found_again(name, tmp_path, command
     steps = len(commands)
     assert build_device_backend(name, one) == library and len(commands) == steps
     assert build_device_backend(name, other) != library
+
+
+def test_what_reads_images_is_built_once_and_not_for_a_demo(tmp_path, commands):
+    prefix = tmp_path / "ggml"
+    assert ggml.build_mtmd(prefix, only_cached=True) is None and not commands
+    installed = ggml.build_mtmd(prefix)
+    steps = len(commands)
+    assert installed.exists() and f"-DGGML_PREFIX={prefix}" in commands[0]
+    assert ggml.build_mtmd(prefix, only_cached=True) == ggml.build_mtmd(prefix) == installed
+    assert len(commands) == steps
+    assert ggml.build_mtmd(tmp_path / "other", only_cached=True) is None
 
 
 def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypatch, tmp_path):

@@ -219,6 +219,34 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
     return installed
 
 
+def build_mtmd(ggml, sanitize=None, python=VENV_PYTHON, only_cached=False):
+    """Returns the folder of llama.cpp's library that reads images, built unless cached.
+
+    Apart from build_llama, as a demo does without it: only_cached gives None where it is not there.
+    """
+    source = fetch_llama_cpp(python)
+    flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
+    key = hashlib.sha256(
+        repr(flags).encode() + native_target() + recipe("mtmd") + str(ggml.resolve()).encode()
+    )
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    installed = CACHE / f"mtmd-{SDIST_VERSION}-{key.hexdigest()[:12]}"
+    if only_cached and not installed.exists():
+        return None
+    with built_once(installed, "mtmd.lock", "building llama.cpp's mtmd (about 1 minute") as staged:
+        if staged:
+            out = staged.parent / "build"
+            flags += [f"-DLLAMA_CPP_DIR={source}", f"-DGGML_PREFIX={ggml}", *ccache_flags("C", "CXX")]
+            configure = ["cmake", "-S", ROOT / "cmake/mtmd", "-B", out, "-G", "Ninja", *flags]
+            run_logged("mtmd", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            run_logged(
+                "mtmd", ["cmake", "--build", out, "--target", "libraries", "--parallel", str(os.cpu_count())]
+            )
+            run_logged("mtmd", ["cmake", "--install", out, "--component", "headrace"])
+    return installed
+
+
 def cuda_flags(root):
     """Of the toolkit there, for the GPUs that the environment names, or else for those of the machine."""
     flags = [f"-DCUDAToolkit_ROOT={root}", f"-DCMAKE_CUDA_COMPILER={root / 'bin/nvcc'}"]
@@ -269,8 +297,8 @@ def installed_ggml():
     return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
 
 
-def find_or_build_ggml(build_dir, **options):
-    """Tells CMake where ggml and llama.cpp's libraries are.
+def find_or_build_ggml(build_dir, reads_images=True, **options):
+    """Tells CMake where ggml and llama.cpp's libraries are; reads_images: mtmd, too, which is built for that.
 
     An unchanged file keeps its time, so CMake does not configure again.
     """
@@ -282,6 +310,8 @@ def find_or_build_ggml(build_dir, **options):
         text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
         source = fetch_llama_cpp(options.get("python", VENV_PYTHON))
         text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
+        if mtmd := build_mtmd(ggml, only_cached=not reads_images, **options):
+            text += f'set(HEADRACE_MTMD_DIR "{mtmd}")\n'
         text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
         text += f'set(HEADRACE_LLAMA_BUILD "{llama_build(source)}")\n'
         for name in filter(wants_backend, () if options.get("sanitize") else DEVICE_BACKENDS):

@@ -160,6 +160,7 @@ Status TextRequest::submit() {
     HR_ASSIGN(prompt_, prompt_of(input_, engine, room));
     if (limit > 0) HR_TRY(keep_within(prompt_, room, request));
     HR_ASSIGN(generation_, engine.submit({.prompt = prompt_.tokens,
+                                          .images = prompt_.images,
                                           .settings = request,
                                           .owner = input_.session->owner,
                                           .session = input_.session->label(),

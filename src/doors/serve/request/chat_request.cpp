@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/parameter_json.h"
+#include "doors/serve/request/images.h"
 
 namespace headrace::serve {
 namespace {
@@ -55,7 +56,7 @@ std::string text_part(const Json& part, const std::string& place) {
     if (type == "refusal") return fields.required_text("refusal");
     throw wrong_field(
         fields.name("type"),
-        fmt::format("is '{:.40}'; this model reads texts, and no images, audio or files", type));
+        fmt::format("is '{:.40}'; texts and images (image_url) are read, and no audio or files", type));
 }
 
 ToolCall call_of(const Json& given, const std::string& place) {
@@ -164,8 +165,17 @@ void read_content(const Fields& fields, std::string_view key, Message& message) 
         return;
     }
     if (!content->is_array()) fields.wrong(key, "a text or a list of parts");
-    for (std::size_t i = 0; i < content->size(); ++i)
-        message.parts.push_back(text_part((*content)[i], fmt::format("{}[{}]", fields.name(key), i)));
+    for (std::size_t i = 0; i < content->size(); ++i) {
+        const std::string place = fmt::format("{}[{}]", fields.name(key), i);
+        const Fields part((*content)[i], place);
+        const std::string type = part.required_text("type");
+        if (type == "image_url" || type == "input_image") {
+            message.images.push_back(image_of_part(part));
+            message.images.back().part = message.parts.size();
+        } else {
+            message.parts.push_back(text_part((*content)[i], place));
+        }
+    }
 }
 
 std::vector<Message> messages_of(const Json& list, const std::string& place) {
@@ -231,6 +241,7 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     const Fields body(given);
     ChatBody chat;
     chat.request.messages = messages_of(body.required("messages"), "messages");
+    check_images(chat.request.messages, model);
     chat.request.parameters = engine_parameters(given, kChatFields);
     chat.request.parameters.set("drop_oldest", false);
     chat.request.chat_template = body.text("chat_template").value_or("");
