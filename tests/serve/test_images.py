@@ -56,6 +56,8 @@ def cached(answer: dict) -> int:
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory) -> dict[str, tuple[Path, Path]]:
+    if not ORACLE.exists():
+        pytest.skip("this build has no mtmd, and so reads no images: make build compiles it")
     folder = tmp_path_factory.mktemp("vision")
     return {kind: vision_models.write_pair(folder, kind) for kind in vision_models.KINDS}
 
