@@ -186,6 +186,8 @@ class Context extends Resource {
   constructor(owner, opened) {
     super(owner.backend.holdings);
     Object.assign(this, { owner: owner.share(), backend: owner.backend, ...opened });
+    /** Whether the shapes of outputs are known only when it ran. */
+    this.isOpen = opened.described.outputs?.some(({ shape }) => shape.some((extent) => extent < 0));
   }
   compute(inputs) {
     const given = new Map(inputs);
@@ -202,7 +204,8 @@ class Context extends Resource {
       this.backend.setInput(this.number, index, NUMBERS[type], shape, bytes);
     });
     this.backend.compute(this.number);
-    return this.backend.description(this.number).outputs.map(({ name, type, shape, computed }, index) => {
+    const { outputs } = this.isOpen ? this.backend.description(this.number) : this.described;
+    return outputs.map(({ name, type, shape, computed }, index) => {
       const seen = SEEN_AS[type];
       if (!seen) throw this.backend.error('unsupported', `output '${name}' is ${type}, which no tensor-type is`);
       const extents = computed ?? shape;
