@@ -171,7 +171,12 @@ class Backend {
       throw error;
     }
   }
-  description(context) { return JSON.parse(decoder.decode(this.output(context, DESCRIPTION))); }
+  /** Most often it is the same as the last one. */
+  description(context) {
+    const text = decoder.decode(this.output(context, DESCRIPTION));
+    if (text !== this.told) Object.assign(this, { told: text, described: JSON.parse(text) });
+    return this.described;
+  }
   /** Undefined behind the last one. */
   nextPiece(context) {
     const code = this.calls.compute_single(this.memory, context);
