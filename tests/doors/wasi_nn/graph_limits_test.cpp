@@ -149,7 +149,7 @@ TEST_P(WasiNnGraphLimits, KeepAGuestThatFloodsLoopsAndLeaksFromHurtingAnother) {
                       leaked < 4 ? 0 : library->numbers.busy);
             EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(kMuch * kMuch), {kMuch, kMuch}), 0);
             EXPECT_EQ(library->compute(hostile.ctx(), looping), library->numbers.timed_out);
-            EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(4 * kMuch * kMuch), {2 * kMuch, 2 * kMuch}),
+            EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(9 * kMuch * kMuch), {3 * kMuch, 3 * kMuch}),
                       library->numbers.no_memory);
         }
     });
