@@ -87,6 +87,14 @@ bench-load: ## from an ONNX file to the first answer, and memory until then, bes
 	@$(BUILD) --target products
 	@$(VENV) bench/load.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-growth: ## a graph of 40,000 nodes, and memory after 10, 100 and 1,000 different input shapes, beside ONNX Runtime (MODELS="chain minilm lstm resnet18")
+	@$(BUILD) --target products
+	@$(VENV) bench/growth.py $(if $(MODELS),--cases $(MODELS))
+
+bench-lowering: ## what lowering by ExecuTorch takes, and our part of it, beside XNNPACK's (MODELS="bert resnet152 llama" ROUNDS=3)
+	@$(BUILD) --target products
+	@$(VENV) bench/lowering.py $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 bench-guests: ## what a WebAssembly guest's calls cost beside headrace.load (ROUNDS=10)
 	@$(BUILD) --target products
 	@PYTHONPATH=examples $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -272,7 +280,8 @@ test-node: node ## test the npm package: models, language models, WebNN's confor
 	@node --test --test-reporter=spec tests/node
 
 test-transformers: node ## compare transformers.js on headrace/onnxruntime-node with the same on ONNX Runtime (installs both from npm in build/transformers; the model is all-MiniLM-L6-v2)
-	@npm install --prefix build/transformers --no-audit --no-fund --silent @huggingface/transformers@4.3.1
+	@# no scripts: that of onnxruntime-node fetches its CUDA part, which is not compared
+	@npm install --prefix build/transformers --no-audit --no-fund --silent --ignore-scripts @huggingface/transformers@4.3.1
 	@$(BUILD) --target products
 	@test -e build/models/minilm/onnx/model.onnx || $(VENV) examples/node/export_minilm.py
 	@HEADRACE_TRANSFORMERS=$(CURDIR)/build/transformers node --test --test-reporter=spec tests/node/transformers.test.mjs
@@ -305,7 +314,7 @@ tsan: ## run the threaded C++ tests (Thread or Concurrent in the name) with the 
 	@$(BUILD) --preset tsan
 	@$(VENV) tools/run_tests.py --preset tsan --filter 'Thread|Concurrent'
 
-fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops beside ONNX Runtime (CASES=)
+fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, language models, RPC replies and calls of guests to the loaders under the sanitizers, changed ONNX models to headrace.load, and wrong values of components to their host (SECONDS=60 for each); run 10,000 random ones of branches and loops, and 10,000 of single operators, beside ONNX Runtime (CASES=)
 	@$(BUILD) --preset asan --target fuzzers
 	@$(BUILD) --target products
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --write build/fuzz/onnx
@@ -314,6 +323,7 @@ fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, langu
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/model_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/wasm $(VENV) tests/wasm/component_fuzz.py --seconds $(or $(SECONDS),60)
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
+	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/operator_fuzz.py --cases $(or $(CASES),10000)
 
 tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
 	@$(PYTHON) tools/setup.py

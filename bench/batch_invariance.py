@@ -23,45 +23,42 @@ STREAMS = 8
 WORDS = range(1000, 100000)  # tokens that are one word each
 
 
-class Side:
-    """One load of a model, and its speeds."""
+def answer(model, prompt, count):
+    return model.generate(prompt, {"temperature": 0, "n_predict": count, "ignore_eos": True})
 
-    def __init__(self, path, invariant, prompt):
-        self.prompt_tokens = prompt
-        self.model = LanguageModel(path, {"n_ctx": 8192, "n_parallel": STREAMS, "batch_invariant": invariant})
-        self.rates = {"prompt": [], "generated": []}
 
-    def answer(self, prompt, count):
-        settings = {"temperature": 0, "n_predict": count, "ignore_eos": True}
-        return self.model.generate(prompt, settings)
-
-    def round(self, seed, generate):
-        draw = random.Random(seed)
-        prompts = [self.model.detokenize(draw.choices(WORDS, k=self.prompt_tokens)) for _ in range(STREAMS)]
+def measure(path, invariant, options, seed):
+    """Tokens per second, of reading a prompt and of generating, by a model that is loaded for it: where its
+    weights come to lie in memory makes a difference, and should not be one side's in all rounds.
+    """
+    draw = random.Random(seed)
+    settings = {"n_ctx": 8192, "n_parallel": STREAMS, "batch_invariant": invariant}
+    with LanguageModel(path, settings) as model, ThreadPoolExecutor(STREAMS) as pool:
+        count = STREAMS + 1
+        prompts = [model.detokenize(draw.choices(WORDS, k=options.prompt)) for _ in range(count)]
+        answer(model, prompts.pop(), 1)
         start = time.perf_counter()
-        self.answer(prompts[0], 1)
-        self.rates["prompt"].append(self.prompt_tokens / (time.perf_counter() - start))
-        with ThreadPoolExecutor(STREAMS) as pool:
-            list(pool.map(lambda prompt: self.answer(prompt, 1), prompts))
-            start = time.perf_counter()
-            list(pool.map(lambda prompt: self.answer(prompt, generate), prompts))
-            self.rates["generated"].append(STREAMS * generate / (time.perf_counter() - start))
+        answer(model, prompts[0], 1)
+        rates = {"prompt": options.prompt / (time.perf_counter() - start)}
+        list(pool.map(lambda prompt: answer(model, prompt, 1), prompts))
+        start = time.perf_counter()
+        list(pool.map(lambda prompt: answer(model, prompt, options.generate), prompts))
+        rates["generated"] = STREAMS * options.generate / (time.perf_counter() - start)
+    return rates
 
 
-def bench(kind, rounds, prompt, generate):
-    sides = {invariant: Side(model_file(kind), invariant, prompt) for invariant in (False, True)}
-    for seed in range(rounds + 1):
-        for side in sides.values():
-            side.round(seed, generate)
+def bench(kind, options):
+    rates = {False: [], True: []}
+    for seed in range(options.rounds):
+        for invariant in (False, True) if seed % 2 else (True, False):
+            rates[invariant].append(measure(model_file(kind), invariant, options, seed))
     row = {"model": kind}
     for what in ("prompt", "generated"):
-        usual, invariant = (statistics.median(sides[of].rates[what][1:]) for of in (False, True))
+        usual, invariant = (statistics.median(rate[what] for rate in rates[of]) for of in (False, True))
         row[what] = {"usual": usual, "invariant": invariant, "part": invariant / usual}
         print(
             f"{kind:5} {what:10} {usual:8.1f} {invariant:8.1f} tokens/s  {invariant / usual:.3f}", flush=True
         )
-    for side in sides.values():
-        side.model.close()
     return row
 
 
@@ -77,7 +74,7 @@ def main():
     parser.add_argument("--generate", type=int, default=64, help="tokens of each answer")
     parser.add_argument("--json", type=Path, default=OUT / "batch_invariance.json")
     options = parser.parse_args()
-    rows = [bench(kind, options.rounds, options.prompt, options.generate) for kind in options.model]
+    rows = [bench(kind, options) for kind in options.model]
     options.json.write_text(json.dumps(rows, indent=1))
 
 

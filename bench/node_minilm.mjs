@@ -1,9 +1,9 @@
 // all-MiniLM-L6-v2 in JavaScript, beside onnxruntime-node where HEADRACE_TRANSFORMERS names a folder in which it is
-// installed, and beside build/bin/headrace, which is C++ alone: milliseconds a sentence of 16 tokens, the median of 300
-// runs, in turns, on as many threads.
+// installed, and beside build/bin/headrace, which is C++ alone: milliseconds a sentence of LENGTH tokens, 16 where none is
+// given, the median of 300 runs, in turns, on as many threads.
 //
 //     python examples/node/export_minilm.py
-//     HEADRACE_TRANSFORMERS=… node bench/node_minilm.mjs [THREADS]
+//     HEADRACE_TRANSFORMERS=… node bench/node_minilm.mjs [THREADS [LENGTH]]
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -17,7 +17,7 @@ import { load } from '../node/headrace.mjs';
 const threads = Number(process.argv[2] ?? 1);
 const path = fileURLToPath(new URL('../build/models/minilm/onnx/model.onnx', import.meta.url));
 const program = fileURLToPath(new URL('../build/bin/headrace', import.meta.url));
-const length = 16;
+const length = Number(process.argv[3] ?? 16);
 const dims = [1, length];
 const ids = BigInt64Array.from({ length }, (_, i) => BigInt(1000 + 7 * i));
 const mask = new BigInt64Array(length).fill(1n);

@@ -3,8 +3,8 @@
     make bench-quantised [MODELS="resnet18.qdq minilm.dynamic"]
 
 Both programs run in processes of their own and take turns. Before anything is timed, ours is compared with
-what ONNX Runtime computes without its optimiser, which rounds as the file says. Results: a table and
-build/bench/quantized.json.
+what ONNX Runtime computes without its optimiser, which rounds as the file says. The same network in f32,
+by Headrace, takes its turn, too. Results: a table and build/bench/quantized.json.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import zoo_peers
 from headrace._cli import ab_timing
 from zoo_peers import OUT, Side, alternating
 
-OURS, PEER = "Headrace on ONNX", "ONNX Runtime"
+OURS, PEER, IN_F32 = "Headrace on ONNX", "ONNX Runtime", "Headrace in f32"
 models = functools.partial(zoo_peers.models, script="quantized_models.py")
 
 
@@ -40,6 +40,14 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
 
 
+def written(case: str, is_kept: bool) -> Path:
+    """The case's folder, written anew unless what is there may be kept."""
+    folder = OUT / "quantised" / case
+    if not (is_kept and (folder / "facts.json").exists()):
+        models(case, folder)
+    return folder
+
+
 def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
     folder = OUT / "quantised" / case
     wanted = as_spelt(folder)
@@ -48,18 +56,21 @@ def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
         for name in (OURS, PEER):
             sides.append(Side(name, case, folder, threads))
         got = {side.name: side.output(folder).astype(np.float64) for side in sides}
+        sides.append(Side(IN_F32, case, written(f"{case.split('.')[0]}.f32", True), threads, OURS))
         times = alternating(sides, arguments.rounds, arguments.seconds)
         memory = {side.name: side.ask("memory") for side in sides}
     finally:
         for side in sides:
             side.close()
-    ours, peer = times[OURS], times[PEER]
+    ours, peer, in_f32 = times[OURS], times[PEER], times[IN_F32]
     return {
         "case": case,
         "threads": threads,
         "ours_ms": statistics.median(ours) / 1e3,
         "peer_ms": statistics.median(peer) / 1e3,
         "ratio": statistics.median(b / a for a, b in zip(ours, peer, strict=True)),
+        "f32_ms": statistics.median(in_f32) / 1e3,
+        "f32_ratio": statistics.median(b / a for a, b in zip(ours, in_f32, strict=True)),
         "cosine": {name: cosine(y, wanted) for name, y in got.items()},
         "largest": {name: float(np.abs(y - wanted).max() / np.abs(wanted).max()) for name, y in got.items()},
         "peak_mib": {name: round(bytes / 2**20) for name, bytes in memory.items()},
@@ -70,7 +81,8 @@ def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
 def show(row: dict) -> None:
     print(
         f"{row['case']:24} {row['threads']}T {row['ours_ms']:8.2f} ms {row['peer_ms']:8.2f} ms  "
-        f"{row['ratio']:5.2f}   cosine {row['cosine'][OURS]:.5f} {row['cosine'][PEER]:.5f}   "
+        f"{row['ratio']:5.2f}   f32 {row['f32_ms']:8.2f} ms {row['f32_ratio']:5.2f}   "
+        f"cosine {row['cosine'][OURS]:.5f} {row['cosine'][PEER]:.5f}   "
         f"off by {row['largest'][OURS]:.1e} {row['largest'][PEER]:.1e}   "
         f"{row['peak_mib'][OURS]} and {row['peak_mib'][PEER]} MiB for {row['file_mib']}",
         flush=True,
@@ -91,12 +103,10 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     host = ab_timing.machine()
     ab_timing.print_machine(host, arguments.rounds)
-    print("case, threads, ours, ONNX Runtime, its time / ours; accuracy and peak memory of both")
+    print("case, threads, ours, ONNX Runtime, its time / ours; f32, its / ours; accuracy and memory of both")
     rows: list[dict] = []
     for case in arguments.models:
-        folder = OUT / "quantised" / case
-        if not (arguments.keep and (folder / "facts.json").exists()):
-            models(case, folder)
+        written(case, arguments.keep)
         for threads in arguments.threads:
             rows.append(compare(case, threads, arguments))
             show(rows[-1])

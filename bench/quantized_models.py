@@ -3,7 +3,8 @@
     python bench/quantized_models.py CASE FOLDER
     python bench/quantized_models.py names
 
-A case is a network and a form, such as resnet18.qdq. The folder gets model.onnx, inputs.npz and facts.json.
+A case is a network and a form, such as resnet18.qdq, or resnet18.f32 as it was before. The folder gets
+model.onnx, inputs.npz and facts.json.
 """
 
 from __future__ import annotations
@@ -182,9 +183,11 @@ def write(case: str, folder: Path) -> None:
         _static(source, path, made, form)
     elif form == "dynamic":
         _dynamic(source, path)
+    elif form == "f32":
+        source.rename(path)
     else:
         _n_bits(source, path, form)
-    source.unlink()
+    source.unlink(missing_ok=True)
     (folder / "facts.json").write_text(json.dumps({"weights": None, "is_micro": True}))
 
 

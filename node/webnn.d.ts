@@ -545,13 +545,19 @@ export class MLGraphBuilder {
 /** What `navigator.ml` is. */
 export const ml: ML;
 
-// Names for the globals below, which have those of the classes.
+// Names for the globals below, which have those of the classes: their constructors, and their objects.
 type MLClass = typeof ML;
 type MLContextClass = typeof MLContext;
 type MLGraphClass = typeof MLGraph;
 type MLGraphBuilderClass = typeof MLGraphBuilder;
 type MLOperandClass = typeof MLOperand;
 type MLTensorClass = typeof MLTensor;
+type MLObject = ML;
+type MLContextObject = MLContext;
+type MLGraphObject = MLGraph;
+type MLGraphBuilderObject = MLGraphBuilder;
+type MLOperandObject = MLOperand;
+type MLTensorObject = MLTensor;
 
 declare global {
   interface Navigator {
@@ -563,4 +569,10 @@ declare global {
   var MLGraphBuilder: MLGraphBuilderClass;
   var MLOperand: MLOperandClass;
   var MLTensor: MLTensorClass;
+  interface ML extends MLObject {}
+  interface MLContext extends MLContextObject {}
+  interface MLGraph extends MLGraphObject {}
+  interface MLGraphBuilder extends MLGraphBuilderObject {}
+  interface MLOperand extends MLOperandObject {}
+  interface MLTensor extends MLTensorObject {}
 }

@@ -60,14 +60,20 @@ def prepared(sanitize=None, purpose="development"):
     """Holds while CMake runs, which finds everything there. purpose: "development"; or "demo", whose packages
     come while the compiler has the processor, and are there at the end.
     """
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
         with locked(BUILD / ".setup.lock"):
-            install_system_packages(purpose)
+            system = install_system_packages(purpose, beside)
             check_tools("g++", "cmake", "ninja", "git")
             make_venv()
             install_build_packages()
             packages = beside.submit(install_demo_packages if purpose == "demo" else install_all_packages)
-            find_or_build_ggml(BUILD / "tsan" if sanitize == "thread" else BUILD, sanitize=sanitize)
+            find_or_build_ggml(
+                BUILD / "tsan" if sanitize == "thread" else BUILD,
+                for_demo=purpose == "demo",
+                sanitize=sanitize,
+            )
+            if system:
+                system.result()
             if purpose != "demo":
                 packages.result()
         yield

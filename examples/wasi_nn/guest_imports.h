@@ -15,7 +15,7 @@ typedef struct {
 } nn_tensor;
 _Static_assert(sizeof(nn_tensor) == 20, "five words, as hosts read it");
 
-enum { nn_fp32 = 1, nn_u8 = 3, nn_end_of_sequence = 100 };
+enum { nn_fp32 = 1, nn_u8 = 3, nn_i64 = 5, nn_end_of_sequence = 100 };
 /* Output 1 of a context is JSON: the reason of a failure, or the counts of an answer; of context 0, which is
  * none, the reason why the last call failed. */
 enum { nn_metadata = 1 };

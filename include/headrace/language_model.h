@@ -119,6 +119,7 @@ struct ModelInfo {
     std::uint64_t weights_sample = 0;  ///< of models of one shape, what tells their weights apart
     std::int64_t device_bytes = 0;     ///< about, of the weights: in the memory of GPUs and of other machines
     std::int64_t context_bytes = 0;    ///< of the context's keys and values; 0 where that is not known
+    bool reads_images = false;
     /// Of filling in the middle; -1 where the vocabulary has none.
     std::int32_t fill_prefix = -1, fill_suffix = -1, fill_middle = -1, fill_repository = -1,
                  fill_separator = -1;

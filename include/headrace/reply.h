@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,17 @@ struct ToolCall {
     bool operator==(const ToolCall&) const = default;
 };
 
+/// A picture in a message, for a model that was loaded with `mmproj`.
+struct Image {
+    std::shared_ptr<const std::string> file;  ///< the bytes of a PNG, JPEG, GIF (its first picture) or BMP
+    std::size_t part = 0;  ///< the number of the message's part that it stands in front of; their count: last
+    std::string name;      ///< what errors call it
+
+    bool operator==(const Image& other) const {
+        return part == other.part && (file == other.file || (file && other.file && *file == *other.file));
+    }
+};
+
 /// A message of a conversation.
 struct Message {
     std::string role;  ///< "system", "user", "assistant" or "tool"
@@ -28,6 +40,7 @@ struct Message {
     std::string tool_call_id;          ///< of a tool's answer: which call it answers
     std::string tool_name;             ///< of a tool's answer: whose it is
     std::vector<std::string> parts;    ///< in place of content: texts that the chat template may keep apart
+    std::vector<Image> images;         ///< in their order; where there are no parts, content counts as one
 
     bool operator==(const Message&) const = default;
 };

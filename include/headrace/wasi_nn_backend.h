@@ -26,9 +26,9 @@ typedef enum {
     wasi_nn_error_too_large = 6,
     wasi_nn_error_not_found = 7,
     wasi_nn_error_security = 8, /* a file outside the model root */
-    wasi_nn_error_unknown = 9,
+    wasi_nn_error_unknown = 9,  /* never: each error has a number of its own */
     wasi_nn_error_end_of_sequence = 100,
-    wasi_nn_error_context_full = 101,
+    wasi_nn_error_context_full = 101, /* a conversation that may leave nothing out (drop_oldest false) */
     wasi_nn_error_prompt_too_long = 102,
     wasi_nn_error_model_not_found = 103
 } wasi_nn_error;

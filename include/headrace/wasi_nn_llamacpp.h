@@ -26,7 +26,7 @@ typedef enum {
     too_large = 7, /* a buffer, or max_model_bytes, is too small */
     not_found = 8, /* also: a file outside the model root */
     end_of_sequence = 100,
-    context_full = 101,
+    context_full = 101, /* a conversation that may leave nothing out (drop_oldest false) */
     prompt_tool_long = 102,
     model_not_found = 103
 } wasi_nn_error;

@@ -56,6 +56,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     """Models and embedders bring NumPy along, LanguageModel llama.cpp; the rest does without."""
     if name == "Model":

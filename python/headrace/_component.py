@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 VERSION = "0.2.0-rc-2024-10-28"
 STREAMS = "headrace:nn/conversations@0.1.0"
-#: More live resources of one guest are a leak, and end it.
+#: More live resources of one guest, or more bytes of its tensors, are a leak, and end it.
 MOST_RESOURCES = 65536
+MOST_BYTES = 1 << 30
 
 TYPES = ("FP16", "FP32", "FP64", "BF16", "U8", "I32", "I64")
 #: The library's number of each type, and the bytes of an element.
@@ -109,15 +110,29 @@ class Answer:
 class Table:
     """What the guest's handles stand for."""
 
+    most_bytes: int = MOST_BYTES
+    bytes: int = 0  #: of the tensors
     entries: dict[int, Any] = field(default_factory=dict)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def add(self, entry: object) -> int:
         if len(self.entries) >= MOST_RESOURCES:
             raise MemoryError(f"the guest holds {MOST_RESOURCES} resources, and may hold no more")
+        size = len(entry.data) if isinstance(entry, Tensor) else 0
+        if self.bytes + size > self.most_bytes:
+            raise MemoryError(
+                f"the guest's tensors hold {self.bytes} bytes, and {size} more are beyond {self.most_bytes}"
+            )
+        self.bytes += size
         number = next(self.numbers)
         self.entries[number] = entry
         return number
+
+    def remove(self, number: int) -> Any:
+        entry = self.entries.pop(number)
+        if isinstance(entry, Tensor):
+            self.bytes -= len(entry.data)
+        return entry
 
 
 class Components:
@@ -126,11 +141,16 @@ class Components:
     #: Numbers of the resources' types.
     TENSOR, GRAPH, CONTEXT, ERROR, CONVERSATION, ANSWER = range(1, 7)
 
-    def __init__(self, backend: Backend, on_failed_load: Callable[[str], None] | None = None) -> None:
-        """on_failed_load: gets the name that a guest could not load."""
+    def __init__(
+        self,
+        backend: Backend,
+        on_failed_load: Callable[[str], None] | None = None,
+        most_bytes: int | None = None,
+    ) -> None:
+        """on_failed_load: gets the name that a guest could not load; most_bytes: of its tensors."""
         self._backend = backend
         self._on_failed_load = on_failed_load
-        self._table = Table()
+        self._table = Table(min(most_bytes or MOST_BYTES, MOST_BYTES))
         self._functions = values.Functions()
 
     @property
@@ -206,7 +226,7 @@ class Components:
         store.give(value, self._table.add(entry), kind)
 
     def _destroy(self, end: Callable[[Any], None] | None, _store: object, number: int) -> None:
-        entry = self._table.entries.pop(number)
+        entry = self._table.remove(number)
         if end:
             end(entry)
 
@@ -316,7 +336,7 @@ class Components:
         for item in values.items_of(inputs):
             name, tensor = values.items_of(item)
             # The guest handed the tensor over: it is gone, whatever the names are.
-            given[values.text_of(name)] = self._table.entries.pop(store.number_of(tensor))
+            given[values.text_of(name)] = self._table.remove(store.number_of(tensor))
         target: Context = self._at(store, context)
         of_kind = (
             self._compute_text if target.description["kind"] == "language_model" else self._compute_tensors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,6 +22,8 @@ def check_names(given: Iterable[str], own: Iterable[str]) -> None:
     for name in given:
         if name in _declared():
             continue
+        import difflib  # for a mistake alone: it takes a millisecond
+
         near = difflib.get_close_matches(name, known, n=1)
         remedy = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(set(known)))}"
         raise TypeError(f"load: there is no option '{name}'; {remedy}")

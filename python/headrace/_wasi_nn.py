@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,12 @@ def find_library() -> Path:
         return built_file("lib/libwasi_nn_llamacpp.so")
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error} where llama.cpp is set up") from None
+
+
+@lru_cache(maxsize=16)
+def _read_description(text: bytes) -> dict[str, Any]:
+    """Each run of a graph asks, and most often hears the same. Nobody may change what this gives."""
+    return json.loads(text)
 
 
 class BackendError(Exception):
@@ -137,7 +144,7 @@ class Backend:
 
     def description(self, context: int) -> dict[str, Any]:
         """{"kind": "graph", "inputs": [...], "outputs": [...]}, or {"kind": "language_model", ...}."""
-        return json.loads(self.output(context, DESCRIPTION))
+        return _read_description(self.output(context, DESCRIPTION))
 
     def next_piece(self, context: int) -> str | None:
         """The next piece of an answer; None behind the last one."""

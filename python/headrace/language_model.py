@@ -44,7 +44,8 @@ class LanguageModelError(RuntimeError):
     unsupported is a headrace.UnsupportedError, too.
     """
 
-    def __new__(cls, code: str, message: str) -> LanguageModelError:
+    # The second has a default, as subclasses that Ray makes of errors take one alone.
+    def __new__(cls, code: str, message: str = "") -> LanguageModelError:
         is_unsupported = cls is LanguageModelError and code == "unsupported"
         return super().__new__(UnsupportedRequestError if is_unsupported else cls, code, message)
 

@@ -54,11 +54,11 @@ class WasiNn:
         self._functions.append(Functions(self.backend, self._on_failed_load))
         self._functions[-1].define(linker)
 
-    def components(self) -> Components:
-        """What a component imports, for one guest."""
+    def components(self, most_bytes: int | None = None) -> Components:
+        """What a component imports, for one guest; most_bytes: of its tensors, which are in the host."""
         from ._component import Components
 
-        return Components(self.backend, self._on_failed_load)
+        return Components(self.backend, self._on_failed_load, most_bytes)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Sandbox:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Its names of folders, and the folders; it may read and write in them.
     folders: Mapping[str, str] = field(default_factory=dict)
-    #: Bytes of its memory, and seconds until it is ended.
+    #: Bytes of its memory, and again as many of a component's tensors; seconds until it is ended.
     max_memory: int | None = None
     max_time: float | None = None
 
@@ -153,7 +153,7 @@ def _run_component(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     store = sandbox.store(engine, guest.name)
     linker = model.Linker(engine)
     linker.add_wasip2()
-    imports = nn.components()
+    imports = nn.components(sandbox.max_memory)
     imports.define(linker)
     commands = [name for name in component.type.exports(engine) if name.startswith("wasi:cli/run@")]
     if not commands:

@@ -43,6 +43,8 @@ def _method(signature: Signature) -> Callable[..., Any]:
         spelling |= {p.target: p.name, _camel_case(p.target): p.name}
 
     def method(self: MLGraphBuilder, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[-1], Mapping):  # as JavaScript has it: conv2d(x, w, {"padding": ...})
+            args, kwargs = args[:-1], {**args[-1], **kwargs}
         try:
             options_given = {spelling.get(name, name): value for name, value in kwargs.items()}
             given = binding.bind(self, *args, **options_given).arguments
@@ -77,8 +79,8 @@ def _camel_case(name: str) -> str:
 def input(self: MLGraphBuilder, name: str, shape: Any, data_type: str | None = None) -> MLOperand:
     """An input: input("x", [2, 3], "float32").
 
-    shape: extents, of which open ones are {"name": "seq", "maxSize": 512}; or the specification's descriptor,
-    a dict with "dataType" and "shape".
+    shape: extents, of which dynamic ones are {"name": "seq", "maxSize": 512}; or the specification's
+    descriptor, a dict with "dataType" and "shape". data_type: WebNN's name, or NumPy's dtype.
     """
     if isinstance(shape, Mapping):
         if data_type is not None:
@@ -86,6 +88,14 @@ def input(self: MLGraphBuilder, name: str, shape: Any, data_type: str | None = N
         shape, data_type = _descriptors.operand("input", shape)
     elif data_type is None:
         raise TypeError("input: data_type is missing")
+    if not isinstance(data_type, str):
+        data_type = np.dtype(data_type).name
+    for i, extent in enumerate(shape):
+        if isinstance(extent, str):
+            raise TypeError(
+                f"input: shape[{i}] is {extent!r}; it must be a number, or for a dynamic dimension "
+                f'{{"name": "{extent}", "maxSize": 512}}'
+            )
     return self._input(name, shape, data_type)
 
 
@@ -116,6 +126,11 @@ def constant(self: MLGraphBuilder, value: Any, shape: Any = None, data_type: str
         data_type = "float32" if is_python_value and array.dtype.kind in "fiub" else array.dtype.name
         if data_type == "bfloat16":  # not a WebNN type; float32 holds every value
             data_type = "float32"
+        elif not _descriptors.is_data_type(data_type):
+            raise ValueError(
+                f"constant: the array is {data_type}, which WebNN does not have; name another by data_type=, "
+                'or convert it: array.astype("float32")'
+            )
     return self._constant(value, shape, data_type)
 
 

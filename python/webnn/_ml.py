@@ -15,6 +15,7 @@ _OPTIONS = {  # of the specification, and deviceType, which it had
     "accelerated": "accelerated",
     "deviceType": "device_type",
 }
+_OURS = ("device", "host_timeout_ms", "threads", "weights", "packed_cache", "precision")
 
 
 def devices() -> list[DeviceInfo]:
@@ -53,25 +54,24 @@ class ML:
         `precision` "fast" lets products of float32 be rounded where that is faster: a CPU that multiplies
         bfloat16 rounds to three digits what it multiplies, a GPU multiplies in its own way.
         The specification's options are taken as it has them, too: create_context({"powerPreference":
-        "low-power"}) or powerPreference="low-power"; likewise deviceType.
+        "low-power"}) or powerPreference="low-power"; likewise deviceType. The dictionary may have the others,
+        too.
         """
         if isinstance(power_preference, Mapping):
             options = {**power_preference, **options}
             power_preference = "default"
-        given = by_our_names("create_context", options, _OPTIONS)
-        power_preference = given.get("power_preference", power_preference)
-        accelerated = given.get("accelerated", accelerated)
-        device_type = given.get("device_type", device_type)
-        return MLContext(
-            power_preference,
-            accelerated,
-            device,
-            host_timeout_ms,
-            threads,
-            weights,
-            packed_cache,
-            device_type,
-            precision,
-        )
+        given = {
+            "power_preference": power_preference,
+            "accelerated": accelerated,
+            "device_type": device_type,
+            "device": device,
+            "host_timeout_ms": host_timeout_ms,
+            "threads": threads,
+            "weights": weights,
+            "packed_cache": packed_cache,
+            "precision": precision,
+        }
+        members = _OPTIONS | {name: name for name in _OURS}
+        return MLContext(**given | by_our_names("create_context", options, members))
 
     createContext = create_context

@@ -28,9 +28,10 @@ constexpr const char* kHelp =
     "/parameters       those that were set\n"
     "/priority LEVEL   low, normal, high or urgent\n"
     "/session NAME     another conversation, or back to one\n"
+    "/clear            forgets the conversation, which begins anew\n"
     "/system TEXT      a new conversation's first message\n"
     "/statistics       sessions, queue, cache and memory\n"
-    "/quit\n";
+    "/quit, /exit\n";
 
 /// For people to read.
 Parameters shown(const LanguageModelStatistics& s) {
@@ -125,6 +126,8 @@ public:
             set("priority", rest);
         } else if (name == "system") {
             set("system_prompt", rest);
+            use_session("chat " + std::to_string(++conversations_));
+        } else if (name == "clear") {
             use_session("chat " + std::to_string(++conversations_));
         } else if (name == "session") {
             if (rest.empty()) return invalid("/session needs a name");

@@ -78,8 +78,14 @@ Status chat_anywhere(ChatOptions& options) {
     if (!options.system_file.empty()) {
         HR_ASSIGN(options.system, text_of_file(options.system_file));
     }
-    if (options.model.empty() == options.server.empty())
-        return invalid("chat needs a GGUF file or the --server that has a model, and not both");
+    // --model is the file, as in llama-cli, or with --server a model's name there.
+    if (options.model.empty() && options.server.empty()) options.model = std::move(options.served_model);
+    if (options.model.empty() && options.server.empty())
+        return invalid("no model is named: headrace chat model.gguf, or --server URL of what has one");
+    if (!options.model.empty() && !options.server.empty())
+        return invalid("chat has the file '{}' and a --server: name one of them", options.model);
+    if (options.server.empty() && !options.key.empty())
+        return invalid("--api-key is for a --server; a file needs none");
     if (!options.json.path.empty() && options.prompts.empty())
         return invalid("--json has the answers to prompts: give them by --prompt or --file");
     if (options.server.empty()) return chat(options);
@@ -171,9 +177,11 @@ void add_model_command(CLI::App& command, Status& status, const ModelFlags& flag
 }
 
 constexpr const char* kFlagsHelp =
-    "llama.cpp's flags of the model and its answers stand beside these: -c, --temp, -ngl, --lora, "
-    "--grammar-file\n"
-    "and all that `headrace serve --help` lists for them.\n\n";
+    "llama.cpp's flags for models work here, too: -c, -ngl, --lora and all others that\n"
+    "`headrace serve --help` lists for the model.\n\n";
+constexpr const char* kAnswerFlagsHelp =
+    "llama.cpp's flags for models and answers work here, too: -c, --temp, -ngl, --lora, --grammar-file and\n"
+    "all others that `headrace serve --help` lists for them.\n\n";
 
 void needs_model(const std::string& model) {
     if (model.empty()) throw CLI::RequiredError("model (a GGUF file, the first argument or by -m)");
@@ -204,11 +212,12 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
         ->type_name("URL")
         ->group(kServer);
     const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-        command->add_option(name, value, help)->needs("--server")->type_name(type)->group(kServer);
+        command->add_option(name, value, help)->type_name(type)->group(kServer);
     };
-    add("--api-key", options->key, "of that server", "KEY");
-    add("--model", options->served_model, "of that server", "NAME");
-    command->footer(std::string(kFlagsHelp) +
+    add("--api-key", options->key, "the server's API key", "KEY");
+    add("--model", options->served_model, "which of the server's models; without --server: the file, as -m",
+        "NAME");
+    command->footer(std::string(kAnswerFlagsHelp) +
                     "Examples:\n"
                     "    headrace chat model.gguf\n"
                     "    headrace chat -m model.gguf -c 4096 --temp 0 -p 'What is 2+3?' --json -\n"

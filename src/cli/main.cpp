@@ -108,7 +108,7 @@ std::string explained(const std::string& text) {
 std::string meant_option(const CLI::App& command, std::string_view text) {
 #ifdef HEADRACE_LLM
     const auto dashes = text.find(" --");  // its value may stand before it
-    if (dashes == text.npos) return {};
+    if (dashes == text.npos) return command.get_name() == "chat" ? "; -p says a text" : "";
     text.remove_prefix(dashes + 1);
     const std::string_view unknown = text.substr(0, text.find_first_of(" ="));
     std::vector<std::string> own;
@@ -127,6 +127,14 @@ std::string meant_option(const CLI::App& command, std::string_view text) {
 #endif
 }
 
+/// The command that a file is for, where it stands in a command's place.
+std::string meant_command(std::string_view file) {
+    if (file.ends_with(".gguf")) return "chat";
+    for (const char* ending : {".onnx", ".hrg", ".webnn", ".json", ".pte"})
+        if (file.ends_with(ending)) return "run";
+    return file.ends_with(".wasm") ? "wasm" : "";
+}
+
 /// What is wrong with the command line, and where its help is.
 int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* const> arguments) {
     const std::string word = arguments.size() > 1 ? arguments[1] : "";
@@ -138,6 +146,8 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
         least = distance;
         nearest = command->get_name();
     }
+    if (const std::string command = meant_command(word); !command.empty())
+        nearest = fmt::format("headrace {} {}", command, word);
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     text = explained(text);

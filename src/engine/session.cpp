@@ -145,7 +145,8 @@ Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
     return instances.insert(shapes, {std::move(instance), comes_back}, bytes).instance.get();
 }
 
-/// The last run's instance for other shapes, as a cache that grows needs it; null where its own come back.
+/// The last run's instance for other shapes, as a cache that grows needs it, or one of its changed plan; null
+/// where its own come back.
 Result<std::unique_ptr<Instance>> Session::Impl::adapted(const ShapeKey& shapes) {
     constexpr std::size_t kRemembered = 8;
     const auto* newest = instances.newest();
@@ -154,8 +155,10 @@ Result<std::unique_ptr<Instance>> Session::Impl::adapted(const ShapeKey& shapes)
     left_behind.push_back(std::move(key));
     if (left_behind.size() > kRemembered) left_behind.pop_front();
     HR_ASSIGN(auto change, exe->changed_plan(last.instance->take_plan(), shapes));
-    HR_ASSIGN(const bool is_adapted, last.instance->adapt(std::move(change.plan), change.nodes));
-    return is_adapted ? std::move(last.instance) : nullptr;
+    HR_ASSIGN(const bool is_adapted, last.instance->adapt(change.plan, change.nodes));
+    if (is_adapted) return std::move(last.instance);
+    last.instance.reset();  // its memory first
+    return make_cpu_instance(std::move(change.plan), states, *exe->buffers);
 }
 
 Status Session::Impl::check_inputs(std::span<const InputView> inputs) const {

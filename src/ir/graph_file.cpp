@@ -66,7 +66,7 @@ Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<con
     if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
         return invalid(
             "not a graph file: it does not start with {}. ONNX models are read from names that end in .onnx, "
-            "language models (.gguf) by LanguageModel",
+            "language models (.gguf) by headrace chat or LanguageModel",
             kMagic);
     if (header.version != kFormatVersion || header.zero != 0)
         return failure(Code::unsupported, "graph file version {}.{}; this build reads version {}.0",

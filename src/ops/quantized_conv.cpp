@@ -110,6 +110,26 @@ struct QuantizedConv2d {
         headrace::kernels::pack_quads(f.ordered<std::int8_t>(filter).data(), f.channels, f.groups, f.depth,
                                       packed);
     }
+    static bool depthwise_quads_apply(const Operands& in, std::span<const bool> is_constant,
+                                      const void* attrs) {
+        const Attrs& a = cast(attrs);
+        const Int8Filter filter(in[1].sizes(), a);
+        return filter.is_depthwise() && quads_apply(in, is_constant, attrs) &&
+               headrace::kernels::has_quad_depthwise({.kernel_h = filter.height(),
+                                                      .kernel_w = filter.width(),
+                                                      .stride_w = static_cast<std::size_t>(a.strides[1]),
+                                                      .dilation_w = static_cast<std::size_t>(a.dilations[1]),
+                                                      .x = {},
+                                                      .result = {}});
+    }
+    static std::size_t packed_depthwise_quads_bytes(const Operands& in, const void* attrs) {
+        return headrace::kernels::packed_depthwise_quads_bytes(
+            Int8Filter(in[1].sizes(), cast(attrs)).channels);
+    }
+    static void pack_depthwise_quads(const ConstView& filter, const void* attrs, std::byte* packed) {
+        const Int8Filter f(filter.shape, cast(attrs));
+        headrace::kernels::pack_depthwise_quads(f.ordered<std::int8_t>(filter).data(), f.channels, packed);
+    }
     static bool depthwise_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return applies(in, is_constant, cast(attrs)) && Int8Filter(in[1].sizes(), cast(attrs)).is_depthwise();
     }
@@ -190,6 +210,8 @@ struct QuantizedConv2d {
                 .result = {}};
     }
     static constexpr std::array kernels{
+        KernelDef{"quad_depthwise_conv2d", &depthwise_quads_apply, 1, &packed_depthwise_quads_bytes,
+                  &pack_depthwise_quads, &run<&headrace::kernels::quad_depthwise_conv2d>},
         KernelDef{"int8_depthwise_conv2d", &depthwise_applies, 1, &packed_depthwise_bytes, &pack_depthwise,
                   &run<&headrace::kernels::int8_depthwise_conv2d>},
         KernelDef{"quad_conv2d", &quads_apply, 1, &packed_quads_bytes, &pack_quads,

@@ -140,7 +140,8 @@ Result<Device> find_device(const std::string& name, std::chrono::milliseconds ho
         return describe(mlx);
     }
     if (ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str())) return describe(device);
-    return invalid("there is no device '{}'; known: {}", name, known_devices());
+    return invalid("there is no device '{}'; known: {}; docs/devices.md tells how a GPU is added", name,
+                   known_devices());
 }
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 
 import numpy as np
 import onnx
@@ -43,10 +44,11 @@ def test_both_programs_are_compared_on_the_same_file(tmp_path, monkeypatch):
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "model.onnx")
     np.savez(folder / "inputs.npz", np.array([[1, 2]], np.float32))
     (folder / "facts.json").write_text('{"weights": null}')
+    shutil.copytree(folder, folder.with_name("one.f32"))  # the network that it was made of
     monkeypatch.setattr(quantized, "OUT", tmp_path)
     row = quantized.compare("one.product", 1, argparse.Namespace(rounds=2, seconds=0.001))
     assert set(row["cosine"]) == {quantized.OURS, quantized.PEER}
     assert row["cosine"][quantized.OURS] == pytest.approx(1)
     assert row["largest"][quantized.OURS] < 1e-6
-    assert row["ours_ms"] > 0
+    assert row["ours_ms"] > 0 and row["f32_ms"] > 0
     assert row["ratio"] == pytest.approx(row["peer_ms"] / row["ours_ms"], rel=1)

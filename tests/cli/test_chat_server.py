@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADRACE = ROOT / "build/bin/headrace"
 
 
-def chat(*arguments: object) -> subprocess.CompletedProcess:
+def chat(*arguments: object, lines: str = "") -> subprocess.CompletedProcess:
     command = [HEADRACE, "chat", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,3 +93,16 @@ def test_a_model_of_the_server_may_be_named(server):
 def test_a_url_that_cannot_be_used_says_what_would_do(url, says):
     done = chat("--server", url, "--prompt", "Hi")
     assert done.returncode == 1 and f"'{url}'" in done.stderr and says in done.stderr
+
+
+def test_lines_that_come_from_a_file_are_answered_in_turn(server):
+    url, asked = server
+    done = chat("--server", url, lines="Hi\nAgain\n")
+    assert (done.returncode, done.stdout.split()) == (0, ["Hello", "Hello"])
+    assert [message["content"] for message in asked[1][1]["messages"]] == ["Hi", "Hello", "Again"]
+
+
+def test_the_status_says_that_a_line_of_a_file_had_no_answer():
+    done = chat("--server", "http://127.0.0.1:9", lines="Hi\nAgain\n")
+    assert done.returncode == 1
+    assert done.stderr.count("Is a server there?") == 1

@@ -50,6 +50,11 @@ def test_chat_commands_change_sessions_and_parameters():
     assert '"n_predict": 2' in result.stdout and '"finished": 1' in result.stdout
 
 
+def test_chat_forgets_a_conversation_when_it_is_told_to():
+    result = chat("My name is Ada.", "/clear", "What is my name?")
+    assert "Ada" not in result.stdout.splitlines()[1]
+
+
 def test_chat_says_what_is_wrong_and_goes_on():
     result = chat(
         "/nonsense", "/set temp cold", "/set tempp 1", "/priority soon", "What is 2+3?", "/parameters"
@@ -170,6 +175,34 @@ def test_a_chat_may_end_after_one_answer():
 def test_a_chat_without_conversations_goes_on_with_the_text_itself():
     plain = headrace("chat", MODEL, "--temp", 0, "-no-cnv", "-n", 4, "-p", "1+1=")
     assert plain.stdout.startswith("2")
+
+
+def test_the_model_of_a_chat_has_llama_clis_long_name_too():
+    result = headrace("chat", "--model", MODEL, "--temp", 0, "-p", "What is 2+3?")
+    assert (result.returncode, result.stdout) == (0, "2+3=5\n"), result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments,says",
+    [
+        (["-p", "Hi."], "no model is named: headrace chat model.gguf"),
+        ([MODEL, "--server", "http://127.0.0.1:9"], "name one of them"),
+        ([MODEL, "--api-key", "k"], "--api-key is for a --server"),
+    ],
+)
+def test_a_chat_has_one_model(arguments, says):
+    result = headrace("chat", *arguments)
+    assert result.returncode == 1 and says in result.stderr
+
+
+def test_a_text_where_an_option_should_be_is_told_the_option():
+    assert "-p says a text" in headrace("chat", MODEL, "What is 2+3?").stderr
+
+
+@pytest.mark.parametrize("file,command", [("model.gguf", "chat"), ("a.onnx", "run"), ("guest.wasm", "wasm")])
+def test_a_file_in_a_commands_place_is_told_its_command(file, command):
+    result = headrace(file)
+    assert result.returncode == 2 and f"did you mean 'headrace {command} {file}'?" in result.stderr
 
 
 def test_an_unknown_flag_of_a_command_gets_a_suggestion():

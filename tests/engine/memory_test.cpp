@@ -96,6 +96,31 @@ TEST(SessionMemory, ShapesThatFollowOneAnotherTakeTheMemoryOfOne) {
     EXPECT_EQ(executable.stats().cached_plans, 1);
 }
 
+/// Extents of 1 leave a transpose nothing to move: such shapes are lowered to other tensors than their
+/// neighbours.
+TEST(SessionMemory, ShapesThatAreLoweredInAnotherWayTakeTheMemoryOfOne) {
+    TestGraph g;
+    const ValueId x = g.input("x", {Dim::symbolic("a", 1, 1000), Dim::symbolic("b", 1, 1000), 32});
+    const ValueId turned = g.op("transpose", {x}, {{"permutation", std::vector<std::int64_t>{1, 0, 2}}});
+    g.output("y", g.op("softmax", {g.op("tanh", {turned})}, {{"axis", std::int64_t{2}}}));
+    const Executable executable = compile(g.finish());
+    Session session(executable);
+    const auto run = [](Session& in, std::int64_t a, std::int64_t b) {
+        const auto values = random_floats(static_cast<std::size_t>(a * b) * 32, 7);
+        std::vector<float> y(values.size());
+        const std::vector<std::int64_t> shape{a, b, 32};
+        in.run({{{DType::f32, shape, values.data()}}}, {{{y.data(), y.size() * 4}}});
+        return y;
+    };
+    for (std::int64_t b = 2; b < 40; ++b) {
+        const std::int64_t a = b % 2 ? 1 : 3;
+        Session fresh(compile(executable.graph()));
+        EXPECT_EQ(run(session, a, b), run(fresh, a, b)) << a << ", " << b;
+    }
+    EXPECT_EQ(executable.stats().plans, 38);
+    EXPECT_EQ(executable.stats().cached_plans, 1);
+}
+
 TEST(SessionMemory, PlansThatExceedTheCacheGoTheLeastRecentlyUsedFirst) {
     const Executable executable = compile(chain(Dim::symbolic("rows", 1, 1000)), {.cache_bytes = 20000});
     Session session(executable);

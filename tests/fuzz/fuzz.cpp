@@ -1,5 +1,6 @@
 #include "fuzz/fuzz.h"
 
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,7 +14,8 @@
 namespace headrace::fuzz {
 namespace {
 
-constexpr unsigned kMostSeconds = 30;  ///< of one iteration
+/// Of one iteration: of the processor's time, since others may have the processor, and of any.
+constexpr unsigned kMostSeconds = 30, kMostSecondsInAll = 600;
 
 /// For signal handlers, which may call next to nothing.
 char g_iteration[160];
@@ -25,7 +27,7 @@ extern "C" void report_iteration() {
 void on_signal(int signal) {
     report_iteration();
     std::signal(signal, SIG_DFL);
-    std::raise(signal == SIGALRM ? SIGABRT : signal);
+    std::raise(signal == SIGALRM || signal == SIGPROF ? SIGABRT : signal);
 }
 /// The sanitizers end the process themselves.
 extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*)());
@@ -35,7 +37,13 @@ void install_handlers() {
         __sanitizer_set_death_callback(report_iteration);
     else
         for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, on_signal);
-    for (const int signal : {SIGABRT, SIGALRM}) std::signal(signal, on_signal);
+    for (const int signal : {SIGABRT, SIGALRM, SIGPROF}) std::signal(signal, on_signal);
+}
+
+void limit_time(unsigned busy, unsigned in_all) {
+    const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = busy, .tv_usec = 0}};
+    ::setitimer(ITIMER_PROF, &limit, nullptr);
+    ::alarm(in_all);
 }
 
 }  // namespace
@@ -56,7 +64,7 @@ bool fuzz_once(const Target& target, std::uint64_t seed, std::uint64_t iteration
         std::snprintf(g_iteration, sizeof(g_iteration), "fuzz: --target %s --seed %llu --iteration %llu\n",
                       target.name.c_str(), static_cast<unsigned long long>(seed),
                       static_cast<unsigned long long>(iteration)));
-    ::alarm(kMostSeconds);
+    limit_time(kMostSeconds, kMostSecondsInAll);
     bool accepted = false;
     try {
         accepted = target.load(mutated(target, seed, iteration));
@@ -64,7 +72,7 @@ bool fuzz_once(const Target& target, std::uint64_t seed, std::uint64_t iteration
         std::fprintf(stderr, "%s: %s\n", target.name.c_str(), e.what());
         std::abort();
     }
-    ::alarm(0);
+    limit_time(0, 0);
     return accepted;
 }
 

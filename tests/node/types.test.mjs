@@ -63,7 +63,9 @@ test('a program that uses the API compiles', { skip }, () => {
     const most: number = context.opSupportLimits().conv2d.bias.rankRange.max;
     navigator.ml.createContext({ powerPreference: 'low-power' });
     const other = new MLGraphBuilder(context).input('x', { dataType: 'int32', shape: [] });
-    const isOperand: boolean = other instanceof MLOperand;`;
+    const isOperand: boolean = other instanceof MLOperand;
+    const [global, tensor]: [MLContext, MLTensor] = [context, null! as MLTensor];
+    const built: Promise<MLGraph> = new MLGraphBuilder(global).build({ y: other as MLOperand });`;
   assert.equal(messages(program), '');
 });
 

@@ -39,6 +39,8 @@ case("QuantizeLinear", np.array([np.nan, np.inf, -np.inf, 1], F32), scalar(0.05,
 for _op, _x in (("QuantizeLinear", values(3, 7)), ("DequantizeLinear", values(3, 7, dtype=I8))):
     _parts = (Constant(values(3, 3, low=0.01, high=0.1)), Constant(values(3, 3, dtype=I8)))
     case(_op, _x, *_parts, axis=1, block_size=3)
+    _parts = (Constant(values(3, 2, low=0.01, high=0.1)), Constant(values(3, 2, dtype=I8)))
+    case(_op, _x[:, :4], *_parts, axis=1, block_size=3)  # two blocks of two would fit, too
 case("DequantizeLinear", A, scalar(0.05, F32), scalar(128, U8))
 case("DequantizeLinear", A, scalar(0.05, F32))
 case("DequantizeLinear", A, Constant(values(6, low=0.01, high=0.1)), Constant(values(6, dtype=U8, high=200)))

@@ -62,6 +62,13 @@ REFUSED = {
         {"axes": [1, 1]},
         r"\(Pad 'y'\): how often an axis is given is 2; at most 1",
     ),
+    "frames that do not go on": (
+        "(float[1, length, 1] x, int64 step, float[width] window) => (float[a, b, c, d] y) "
+        "{ y = STFT(x, step, window) }",
+        {"x": np.ones((1, 12, 1), np.float32), "step": 3, "window": np.ones(4, np.float32)},
+        {"step": 0},
+        r"\(STFT 'y'\): the frame_step is 0; at least 1",
+    ),
     "extents that are negative": (
         "(float[n, m] x, int64[2] pads) => (float[a, m] y) { axis = Constant<value_ints = [0]>() "
         "y = Pad(x, pads, , axis) }",
@@ -130,3 +137,12 @@ def test_what_an_operator_does_not_take_is_an_error_that_names_it(name: str) -> 
     with pytest.raises(ValueError, match=message):
         run({"x": X, **good, **bad})
     run({"x": X, **good})
+
+
+def test_a_node_without_a_name_is_named_by_its_result() -> None:
+    text = "g (float[n, m] x, float[k, l] w) => (float[n, l] y) { y = MatMul(x, w) }"
+    model = headrace.load(
+        parser.parse_model(f'<ir_version: 9, opset_import: ["" : 19]> {text}'), device="cpu"
+    )
+    with pytest.raises(ValueError, match=r"^matmul \(y\): the extents m = 4 and k = 3 must be equal"):
+        model({"x": X, "w": X})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -103,16 +104,37 @@ def test_all_combinations_are_as_onnx_runtime_has_them() -> None:
                 continue
             case = f"{seed} {dtype.__name__}{shape} {options} {numbers} open={is_open} fed={is_fed}"
             if actual is None:
-                if "integers are interpolated linearly" not in refused:
+                if "mode is cubic, and the image is" not in refused:
                     failures.append(f"{case}: {refused}")
                 continue
             try:
-                assert_same(actual, expected, ulps=int(x.ndim in (3, 5)))  # of integers between three axes
+                # Of integers between three axes, and of weights that ONNX Runtime rounds to 22 bits.
+                assert_same(actual, expected, ulps=int(x.ndim in (3, 5) or bool(options.get("antialias"))))
                 outcomes["same"] += 1
             except AssertionError as error:
                 failures.append(f"{case}: {' '.join(str(error).split())[:300]}")
     assert not failures, "\n".join(failures)
     assert outcomes["same"] > 2 * CASES and outcomes["refused by both"] > CASES / 2, outcomes
+
+
+def test_integers_that_shrink_are_rounded_after_each_axis_from_the_last_one_on() -> None:
+    rng = np.random.default_rng(0)
+    for mode, size, (dtype, low, high) in itertools.product(
+        ("linear", "cubic"), (2, 4), ((U8, 0, 256), (I32, -900, 900))
+    ):
+        x, sizes = rng.integers(low, high, (1, 2, 8, 8)).astype(dtype), np.array([1, 2, size, 3], I64)
+        for is_open, is_fed in itertools.product((False, True), repeat=2):
+            model = _model(x, {"sizes": sizes}, {"mode": mode, "antialias": 1}, is_open, is_fed)
+            feeds = {"x": x} | ({"sizes": sizes} if is_fed else {})
+            expected = on_onnx_runtime(model, feeds)["y"]
+            assert_same(on_headrace(model, feeds)["y"], expected, ulps=1)
+
+
+def test_negative_bytes_that_shrink_stay_negative() -> None:
+    """ONNX Runtime makes them 0."""
+    x, sizes = np.full((1, 1, 4, 4), -7, np.int8), np.array([1, 1, 2, 2], I64)
+    model = _model(x, {"sizes": sizes}, {"mode": "linear", "antialias": 1}, False, False)
+    np.testing.assert_array_equal(on_headrace(model, {"x": x})["y"], x[:, :, :2, :2])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -253,6 +255,17 @@ def test_a_run_may_be_awaited_by_a_callback() -> None:
     results, user, error = same(lambda o: called(o, Y))
     assert (len(results), user, error) == (1, "me", "")
     assert same(lambda o: called(o, Y.astype(np.int8)))[2].startswith("Unexpected input data type")
+
+
+def test_a_program_that_ends_waits_for_its_runs() -> None:
+    program = (
+        "import sys, numpy as np, headrace.onnxruntime as o\n"
+        f"session = o.InferenceSession({ADD!r})\n"
+        "feeds = {name: np.ones((1, 3), np.float32) for name in 'xy'}\n"
+        "session.run_async(None, feeds, lambda results, user, error: print(results[0].sum(), user), 'me')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "6.0 me\n", "")
 
 
 def test_threads_may_run_a_session_at_the_same_time() -> None:

@@ -73,6 +73,7 @@ TEST(PackedForms, ChangeOnlyWithTheirVersion) {
         {"nhwc_bf16_winograd_conv2d of fused_conv2d", "e3445ff4702d9797"},
         {"packed_lstm_bf16 of lstm_recurrence", "5b6f2a66101c29cc"},
         {"quad_conv2d of quantized_conv2d", "1c119cb3934bd9de"},
+        {"quad_depthwise_conv2d of quantized_conv2d", "836751d4cf3cac10"},
         {"quad_matmul of dequantized_matmul", "61dea4b0a5f47a9a"},
         {"quad_matmul of matmul_integer", "61dea4b0a5f47a9a"},
         {"quad_matmul of quantized_matmul", "61dea4b0a5f47a9a"}};

@@ -18,6 +18,21 @@ def test_contexts_take_options_as_a_dictionary_or_by_name(given):
     assert webnn.ML().createContext(**given, accelerated=False).power_preference == "low-power"
 
 
+def test_a_dictionary_of_options_may_have_those_that_are_ours():
+    assert webnn.ML().create_context({"accelerated": False, "device": "cpu", "threads": 1}).device == "cpu"
+
+
+def test_operators_take_their_options_as_a_dictionary_too(context, builder):
+    x = builder.input("x", [1, 1, 2, 2], "float32")
+    w = builder.constant(np.ones((1, 1, 2, 2), np.float32))
+    y = builder.conv2d(x, w, {"padding": [1, 1, 1, 1], "label": "grown"})
+    assert y.shape == [1, 1, 3, 3]
+
+
+def test_inputs_take_numpys_dtypes(builder):
+    assert builder.input("x", [2], np.float16).data_type == "float16"
+
+
 def test_inputs_take_a_descriptor(context, builder):
     x = builder.input("x", {"dataType": "int32", "shape": [{"name": "n", "maxSize": 4}]})
     scalar = builder.input("s", {"dataType": "int32"})
@@ -46,6 +61,9 @@ def test_scalars_take_a_data_type_and_a_number(context, builder):
 
 REFUSED = [
     (lambda c, b: webnn.ML().create_context(power="low"), TypeError, "unknown option 'power'"),
+    (lambda c, b: webnn.ML().create_context(thread=1), TypeError, "did you mean 'threads'"),
+    (lambda c, b: b.constant(np.ones(3)), ValueError, "the array is float64, which WebNN does not have"),
+    (lambda c, b: b.input("x", ["batch", 3], "float32"), TypeError, r"shape\[0\] is 'batch'.*maxSize"),
     (
         lambda c, b: webnn.ML().create_context({"powerPreference": "low"}),
         ValueError,

@@ -39,7 +39,7 @@ TEST(Devices, OfGgmlsOwnLogOnlyProblemsAreWritten) {
 TEST(Devices, WhatIsNotThereIsRefusedWithWhatIs) {
     const std::string message = find_device("gpu9").error().message;
     EXPECT_TRUE(message.starts_with("there is no device 'gpu9'; known: cpu, auto")) << message;
-    EXPECT_TRUE(message.ends_with("rpc://host:port")) << message;
+    EXPECT_TRUE(message.ends_with("rpc://host:port; docs/devices.md tells how a GPU is added")) << message;
     EXPECT_EQ(message.find("CPU,"), std::string::npos) << "cpu is listed once: " << message;
 }
 

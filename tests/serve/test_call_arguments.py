@@ -60,6 +60,7 @@ FORMS = {
     "Python of LFM 2": "LFM2-8B-A1B.jinja",
     "dictionaries of Gemma 4": "google-gemma-4-31B-it.jinja",
     "JSON of Qwen 3": "Qwen-Qwen3-0.6B.jinja",
+    "JSON behind a name of Functionary 3.2": "meetkai-functionary-medium-v3.2.jinja",
 }
 
 

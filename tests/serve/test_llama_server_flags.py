@@ -160,7 +160,7 @@ def test_each_variable_of_its_readme_has_the_fate_of_its_flag(readme, helped, wi
         (["--poll", 50], "sleep"),
         (["--cont-batching"], "share batches"),
         (["--no-warmup"], "no warm-up"),
-        (["--image-min-tokens", 3], "models here read texts"),
+        (["--video-fps", 3], "no video"),
     ],
     ids=str,
 )

@@ -70,7 +70,8 @@ def test_a_wrong_field_is_named(server, field):
         ([3], "messages[0]"),
         ([{"role": "king", "content": "x"}], "messages[0].role"),
         ([{"role": "user"}], "messages[0].content"),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].type"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].image_url"),
+        ([{"role": "user", "content": [{"type": "file"}]}], "messages[0].content[0].type"),
     ],
     ids=str,
 )  # fmt: skip

@@ -172,3 +172,24 @@ def test_sampling_is_the_apis_own_unless_a_flag_or_the_request_says_otherwise(
     assert usual != texts_of(server, path, body, text_of, temperature=0.8, top_p=0.95)
     assert texts_of(server, path, body, text_of, temp=0) == texts_of(cold, path, body, text_of)
     assert texts_of(cold, path, body, text_of, temperature=1) == usual
+
+
+def test_a_session_has_its_parameters_name_too(server):
+    for name in ("session", "session_id"):
+        for text in ("My name is Ada.", "What is my name?"):
+            body = {"messages": [{"role": "user", "content": text}], name: name, "temperature": 0}
+            answer = server.json("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+        assert answer == "Your name is Ada."
+
+
+def test_a_section_of_parameters_is_told_the_name_that_is_taken(server):
+    reply = server.post("/v1/chat/completions", {"messages": SUM, "sampling": {"top_k": 1}})
+    status, error = reply.status_code, reply.json()["error"]
+    assert status == 400 and "'sampling.top_k'" in error["message"]
+
+
+def test_a_system_prompt_beside_messages_is_told_where_it_belongs(server):
+    reply = server.post("/v1/chat/completions", {"messages": SUM, "system_prompt": "Be brief."})
+    status, error = reply.status_code, reply.json()["error"]
+    assert (status, error["param"]) == (400, "system_prompt")
+    assert "a message of the role system" in error["message"]

@@ -106,6 +106,19 @@ def loading_server(*arguments: object):
             process.wait()
 
 
+def test_the_log_tells_why_a_request_was_refused(serve):
+    server = serve()
+    assert server.post("/v1/chat/completions", {"messages": []}).status_code == 400
+    (line,) = [line for line in server.log().splitlines() if " 400 " in line]
+    assert '"messages is empty; it must have at least one message"' in line.replace("'", "")
+
+
+@pytest.mark.parametrize("flag,path", [("--embeddings", "/v1/embeddings"), ("--reranking", "/v1/rerank")])
+def test_a_model_that_writes_nothing_is_announced_by_what_it_does(serve, flag, path):
+    log = serve(flag).log()
+    assert f"{path} -H" in log and "in a browser" not in log and "/v1/chat/completions" not in log
+
+
 def test_while_the_model_is_loaded_clients_hear_when_to_come_back():
     with loading_server() as (_, url, _):
         for method, path in (("GET", "/health"), ("POST", "/v1/chat/completions"), ("POST", "/api/chat")):

@@ -17,7 +17,7 @@ from serve_program import MODEL, STORY, free_port, serve_arguments_are_refused
         ("--ctx_sise", "did you mean '--ctx-size'"),
         ("--frobnicate", "--help lists them"),
         ("--hf-repo", "downloads nothing"),
-        ("--mmproj", "no images"),
+        ("--mmproj-url", "downloads nothing"),
         ("--ssl-key-file", "proxy"),
     ],
 )
@@ -44,6 +44,15 @@ WRONG = [
 def test_a_wrong_value_is_refused_with_its_name(arguments):
     name = arguments[0].partition("=")[0].lstrip("-")
     assert name in serve_arguments_are_refused(MODEL, *arguments)
+
+
+def test_an_option_is_no_value_of_the_one_before_it():
+    said = serve_arguments_are_refused(MODEL, "-fa", "--port", 0)
+    assert "-fa needs a value" in said and "not the option --port" in said
+
+
+def test_a_second_model_is_told_how_several_are_served():
+    assert "--models-dir FOLDER" in serve_arguments_are_refused(MODEL, "other.gguf")
 
 
 def test_a_value_that_the_engine_refuses_is_named():

@@ -98,6 +98,7 @@ def test_backends_are_built_where_the_environment_asks_for_them(monkeypatch, tmp
     monkeypatch.setattr(ggml, "installed_ggml", lambda: tmp_path)
     monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
     monkeypatch.setattr(ggml, "build_llama", lambda *arguments, **options: tmp_path)
+    monkeypatch.setattr(ggml, "build_mtmd", lambda *arguments, **options: None)
     monkeypatch.setattr(ggml, "build_device_backend", lambda name, *rest: built.append(name) or f"/{name}.so")
     monkeypatch.delenv("HEADRACE_VULKAN", raising=False)
     monkeypatch.setenv("HEADRACE_CUDA", "ON")
@@ -131,6 +132,17 @@ def test_a_backend_is_built_for_one_ggml_and_found_again(name, tmp_path, command
     steps = len(commands)
     assert build_device_backend(name, one) == library and len(commands) == steps
     assert build_device_backend(name, other) != library
+
+
+def test_what_reads_images_is_built_once_and_not_for_a_demo(tmp_path, commands):
+    prefix = tmp_path / "ggml"
+    assert ggml.build_mtmd(prefix, only_cached=True) is None and not commands
+    installed = ggml.build_mtmd(prefix)
+    steps = len(commands)
+    assert installed.exists() and f"-DGGML_PREFIX={prefix}" in commands[0]
+    assert ggml.build_mtmd(prefix, only_cached=True) == ggml.build_mtmd(prefix) == installed
+    assert len(commands) == steps
+    assert ggml.build_mtmd(tmp_path / "other", only_cached=True) is None
 
 
 def test_a_build_is_found_again_by_whatever_name_its_compiler_is_called(monkeypatch, tmp_path):
@@ -179,3 +191,80 @@ def test_the_page_on_dependencies_names_the_pinned_build_of_llama_cpp():
     number, commit = ggml.llama_build(ggml.pinned_source()).split("-")
     page = (Path(__file__).resolve().parents[2] / "docs/dependencies.md").read_text()
     assert f"build {number}, commit {commit}" in page and f"ggml | {ggml.GGML_VERSION} |" in page
+
+
+class Beside:
+    """An executor whose work waits until it is asked for."""
+
+    def __init__(self):
+        self.work = []
+
+    def submit(self, function, *arguments):
+        self.work.append((function, arguments))
+        return self
+
+    def result(self):
+        while self.work:
+            function, arguments = self.work.pop(0)
+            function(*arguments)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """The packages of each call of apt-get, on a Debian that has none of them."""
+    calls = []
+
+    def run(name, command):
+        if "install" in command:
+            calls.append([word for word in command[command.index("install") + 1 :] if word[0] != "-"])
+
+    empty = subprocess.CompletedProcess([], 0, stdout="")
+    monkeypatch.setattr(system, "run_logged", run)
+    monkeypatch.setattr(system.subprocess, "run", lambda *arguments, **options: empty)
+    monkeypatch.setattr(system.shutil, "which", lambda name: "/usr/bin/" + name if name != "ccache" else None)
+    monkeypatch.setattr(system.os, "geteuid", lambda: 0)
+    monkeypatch.delenv("HEADRACE_VULKAN", raising=False)
+    return calls
+
+
+def test_what_compilers_wait_for_is_installed_first_and_the_rest_beside_them(installed):
+    beside = Beside()
+    rest = system.install_system_packages("demo", beside)
+    assert installed == [system.BUILD_TOOLS]
+    rest.result()
+    assert installed[1:] == [system.PACKAGES + system.OPTIONAL_PACKAGES]
+
+
+def test_packages_are_installed_at_once_where_nothing_goes_on_beside(installed):
+    assert system.install_system_packages("demo") is None
+    assert installed == [system.PURPOSES["demo"] + system.OPTIONAL_PACKAGES]
+
+
+def test_who_may_not_install_packages_is_told_all_of_them_before_anything_begins(monkeypatch, installed):
+    monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(system.shutil, "which", lambda name: None if name == "sudo" else name)
+    with pytest.raises(SetupError, match=r"libfmt-dev.*cmake"):
+        system.install_system_packages("demo", Beside())
+    assert installed == []
+
+
+def test_the_demo_takes_a_quick_llama_cpp_where_the_cache_has_none_at_full_speed(monkeypatch, tmp_path):
+    built = []
+
+    def build(name, command, **options):
+        words = [str(word) for word in command]
+        built.append(words)
+        for word in words:
+            if word.startswith("-DCMAKE_INSTALL_PREFIX="):
+                Path(word.partition("=")[2]).mkdir(parents=True)
+
+    monkeypatch.setattr(ggml, "CACHE", tmp_path)
+    monkeypatch.setattr(ggml, "run_logged", build)
+    monkeypatch.setattr(ggml, "fetch_llama_cpp", lambda python: ggml.pinned_source())
+    quick = ggml.build_llama(tmp_path / "ggml", quick=True)
+    assert set(ggml.QUICK_FLAGS) <= set(built[0])
+    steps = len(built)
+    assert ggml.build_llama(tmp_path / "ggml", quick=True) == quick and len(built) == steps
+    whole = ggml.build_llama(tmp_path / "ggml")
+    assert whole != quick and not set(ggml.QUICK_FLAGS) & set(built[steps])
+    assert ggml.build_llama(tmp_path / "ggml", quick=True) == whole

@@ -22,6 +22,8 @@ from wasmtime import component as model
 #: Where functions write results that are more than one number.
 RESULT = 64
 PAGES = 32
+#: That a guest's tensors may hold.
+MOST_BYTES = 8 << 20
 
 ENUMS = {
     "error-code": "invalid-argument invalid-encoding timeout runtime-error unsupported-operation too-large"
@@ -262,7 +264,7 @@ class Guest:
 
     def __post_init__(self) -> None:
         self.store = wasmtime.Store(self.engine)
-        self.imports = Components(self.backend)
+        self.imports = Components(self.backend, most_bytes=MOST_BYTES)
         linker = model.Linker(self.engine)
         self.imports.define(linker)
         self._instance = linker.instantiate(self.store, self.component)

@@ -15,7 +15,7 @@ const CODES = ['invalid-argument', 'invalid-encoding', 'timeout', 'runtime-error
 const [addon, library, config, component, programs] = process.argv.slice(2);
 const packages = createRequire(join(process.env.JCO_FOLDER, 'package.json'));
 const { transpile } = await import(pathToFileURL(packages.resolve('@bytecodealliance/jco')));
-const { functions, programs: wanted } = JSON.parse(readFileSync(programs, 'utf8'));
+const { functions, programs: wanted, mostBytes } = JSON.parse(readFileSync(programs, 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
 const { files } = await transpile(readFileSync(component), { name: 'guest', instantiation: 'async' });
 for (const [file, content] of Object.entries(files)) {
@@ -96,7 +96,7 @@ class Guest {
 
 for (const program of wanted) {
   nn.open(resolve(library), config);
-  const guest = new Guest(await instantiate(compile, new WasiNn(nn).imports()));
+  const guest = new Guest(await instantiate(compile, new WasiNn(nn, mostBytes).imports()));
   console.log(JSON.stringify(guest.run(program)));
   nn.close();
 }

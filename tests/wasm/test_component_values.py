@@ -16,7 +16,7 @@ pytest.importorskip("onnx", reason="onnx is not installed: make setup installs i
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: E402
-from component_guest import FUNCTIONS, RESULT, text  # noqa: E402
+from component_guest import FUNCTIONS, MOST_BYTES, RESULT, text  # noqa: E402
 from guest_toolchains import need_from_npm  # noqa: E402
 
 SUM_AND_PRODUCT = [
@@ -53,7 +53,7 @@ def node_runs(library, config, tmp_path_factory):
     def run(programs: list) -> list:
         wanted = folder / "programs.json"
         functions = {name: function.gives for name, function in FUNCTIONS.items()}
-        wanted.write_text(json.dumps({"functions": functions, "programs": programs}))
+        wanted.write_text(json.dumps({"functions": functions, "programs": programs, "mostBytes": MOST_BYTES}))
         runner = Path(__file__).parent / "component_runner.mjs"
         command = [program, "--no-warnings", runner, addon, library, json.dumps(config), component, wanted]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
@@ -201,11 +201,32 @@ def test_texts_that_are_no_utf_8_end_the_guest(wasmtime_host):
     assert wasmtime_host([put(NAMES, b"\xff\xfe"), call("load-by-name", NAMES, 2, RESULT)])[-1] == "trap"
 
 
-def test_a_guest_that_holds_too_many_resources_is_ended(wasmtime_host):
+def test_a_guest_that_holds_too_many_resources_is_ended(host):
     made = call("tensor-new", SHAPE, 0, 1, DATA, 0)
-    told = wasmtime_host([made] * 65_537)
+    told = host([made] * 65_537)
     assert told[-1] == "trap"
     assert told.count("handle") == 65_536
+
+
+def test_a_guest_whose_tensors_hold_too_many_bytes_is_ended(host):
+    made = call("tensor-new", SHAPE, 0, 1, DATA, MOST_BYTES // 8)
+    told = host([made] * 9)
+    assert told == ["handle"] * 8 + ["trap"]
+
+
+def test_tensors_that_were_dropped_or_handed_over_make_room(host):
+    steps = [*OPENED, put(NAMES, b"x"), put(INPUTS, struct.pack("<2I", NAMES, 1))]
+    for _ in range(10):
+        steps += [
+            call("tensor-new", SHAPE, 0, 1, DATA, MOST_BYTES // 8),
+            ["word", INPUTS + 8, {"of": len(steps)}],
+            call("compute", {"of": 2}, INPUTS, 1, RESULT),
+            call("tensor-new", SHAPE, 0, 1, DATA, MOST_BYTES // 8),
+            call("drop-tensor", {"of": len(steps) + 3}),
+        ]
+    told = host(steps)
+    assert told.count("handle") == 2 + 20
+    assert told.count("invalid-argument: the graph's inputs are x, w; given are x") == 10
 
 
 def test_contexts_beyond_the_hosts_number_are_an_error_and_dropped_ones_make_room(host):

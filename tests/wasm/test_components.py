@@ -16,7 +16,7 @@ wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: ma
 pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
-from guest_toolchains import component_of, in_javascript, in_python, node_host, run  # noqa: E402
+from guest_toolchains import component_of, in_javascript, in_python, in_rust, node_host, run  # noqa: E402
 from headrace._component import Answer, Components, Conversation, Graph  # noqa: E402
 from headrace._wasi_nn import BackendError  # noqa: E402
 
@@ -171,41 +171,13 @@ def test_a_component_in_python_chats_by_pieces(library, model, tmp_path):
     assert "NOT_FOUND" in run(made, "Hello", models={}, code=1)
 
 
-def test_a_component_in_python_searches_by_meaning_with_minilm(library, tmp_path):
-    pytest.importorskip("safetensors", reason="the weights of MiniLM need the package safetensors")
-    model = pytest.importorskip("minilm.model", reason="tokenizers is not installed: make build")
-    from minilm.onnx_model import LoadedMiniLM, build_onnx
-
-    path = tmp_path / "minilm.onnx"
-    path.write_bytes(build_onnx(model.model_file("model.safetensors")).SerializeToString())
-    made = in_python("search", tmp_path)
-    lines = ["The cat sleeps on the warm sofa.", "Prices have risen again this year.", "He mends a bicycle."]
-    question = "everything is getting more expensive"
-    command = [sys.executable, "-m", "headrace", "wasm", made, f"--alias=minilm={path}"]
-    folder = f"--dir={model.model_file('vocab.txt').parent}::/minilm"
-    done = subprocess.run(
-        list(map(str, [*command, folder, "--", question])),
-        input="\n".join(lines), capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
-    best, likeness = done.stdout.splitlines()[1].split("  ")[2], done.stdout.splitlines()[1].split("  ")[1]
-    assert best == lines[1]
-    native, tokens = (
-        LoadedMiniLM(threads=1),
-        model.Tokenizer.from_file(str(model.model_file("tokenizer.json"))),
-    )
-    tokens.no_padding()
-
-    def vector(text: str) -> np.ndarray:
-        ids = np.array([tokens.encode(text).ids])
-        return native.run({"input_ids": ids, "attention_mask": np.ones_like(ids)})
-
-    assert f"{vector(question) @ vector(lines[1]):.4f}" == likeness
-
-
 def test_a_component_in_javascript_chats_by_pieces(library, model, tmp_path):
-    lines = run(in_javascript("chat", tmp_path), "What is 2+3?", models={"default": model}).splitlines()
+    # With probabilities each token is a piece by itself; else what comes before the next call is one piece.
+    lines = run(
+        in_javascript("chat", tmp_path), "What is 2+3?", models={"default": model}, config={"n_probs": 1}
+    ).splitlines()
     assert lines[0] == "> What is 2+3?" and lines[-1] == "tokens: 6"
-    assert "".join(lines[1:-1]) == "2+3=5" and len(lines) > 3, "by pieces"
+    assert "".join(lines[1:-1]) == "2+3=5" and len(lines) == 7, "by pieces"
 
 
 # The same components in Node, by jco.
@@ -231,6 +203,23 @@ def test_a_graph_runs_in_node_and_errors_have_their_codes(node, sums):
 def test_a_language_model_answers_in_node(node, model):
     code, printed = node(RUN, f"chat={model}", "chat", "prompt:text:What is 2+3?", GREEDY)
     assert code == 0 and printed.startswith("text [5]: 2+3=5")
+
+
+def test_node_keeps_no_files_of_a_guest_that_ends_itself(library, sums, tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    code, _ = node_host(tmp_path, library)(RUN, f"sums={sums}", "missing.onnx")
+    assert code == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_a_component_in_rust_chats_by_pieces_under_both_hosts(library, node, model, tmp_path):
+    made = component_of(in_rust("component_chat", tmp_path), tmp_path / "chat.wasm")
+    expected = "> What is 2+3?\n2+3=5\n"
+    assert run(made, "What is 2+3?", models={"default": model}) == expected
+    assert node(made, f"default={model}", "What is 2+3?") == (0, expected)
+    assert "not-found: default: there is no such file" in run(made, "Hello", models={}, code=1)
 
 
 def test_components_in_python_and_javascript_run_in_node_unmodified(node, model, tmp_path):

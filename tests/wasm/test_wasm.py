@@ -12,6 +12,7 @@ import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
+from guest_toolchains import in_rust, run  # noqa: E402
 from headrace.wasm import WasiNn  # noqa: E402
 from module_guest import IMPORTS, INVALID_ARGUMENT, WORD, Guest, wat  # noqa: E402
 
@@ -232,6 +233,14 @@ def test_a_guest_that_wants_whole_answers_runs_where_only_wamrs_calls_are(nn, gu
     assert '"output_tokens":' in printed.splitlines()[-1], "the last line is there, too"
     with pytest.raises(wasmtime.WasmtimeError, match="unknown import"):
         run_as_wamr(nn, guest, tmp_path / "out", *arguments, trap=False)
+
+
+def test_a_guest_in_rust_chats_by_pieces(library, model, tmp_path):
+    made = in_rust("chat", tmp_path)
+    printed = run(made, "What is 2+3?", "What is the capital of France?", models={"default": model})
+    assert printed.startswith("> What is 2+3?\n2+3=5\n> What is the capital of France?\n")
+    assert "Paris" in printed
+    assert "there is no such file" in run(made, "Hello", models={}, code=1)
 
 
 def test_the_guest_in_the_repository_is_what_its_source_compiles_to(guest, tmp_path):

@@ -39,6 +39,8 @@ DEVICE_BACKENDS = {
         "CUDAARCHS=80."
     ),
 }
+#: The demo's llama.cpp, which only talks a little: a quarter less to compile, and ggml has the arithmetic.
+QUICK_FLAGS = ["-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"]
 SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
 
 
@@ -186,21 +188,31 @@ def build_ggml(sanitize=None, python=VENV_PYTHON):
     return installed
 
 
-def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
+def cached_folder(name, source, flags, ggml):
+    """Where the cache has, or will have, what of llama.cpp is compiled so: by the recipe cmake/NAME."""
+    key = hashlib.sha256(repr(flags).encode() + native_target() + recipe(name) + str(ggml.resolve()).encode())
+    if source != pinned_source():
+        key.update(str(source).encode() + source_state(source))
+    return CACHE / f"{name}-{SDIST_VERSION}-{key.hexdigest()[:12]}"
+
+
+def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False, quick=False):
     """Returns the folder of llama.cpp's static libraries and headers for that ggml, built unless cached.
 
-    With peers=True its programs are in bin/, too: llama-bench, llama-batched-bench and llama-server.
+    With peers=True its programs are in bin/, too: llama-bench, llama-batched-bench and llama-server. With
+    quick=True it is compiled sooner and runs slower, unless the cache has it as it should be.
     """
     source = fetch_llama_cpp(python)
     flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
-    key = hashlib.sha256(
-        repr(flags).encode() + native_target() + recipe("llama") + str(ggml.resolve()).encode()
-    )
-    if source != pinned_source():
-        key.update(str(source).encode() + source_state(source))
-    installed = CACHE / f"llama-{SDIST_VERSION}-{key.hexdigest()[:12]}{'-peers' if peers else ''}"
+    installed = cached_folder("llama", source, flags, ggml)
+    if peers:
+        installed = installed.with_name(f"{installed.name}-peers")
+    elif quick and not installed.exists():
+        flags += QUICK_FLAGS
+        installed = cached_folder("llama", source, flags, ggml)
     kind = f" with the {sanitize} sanitizer" if sanitize else "'s programs" if peers else ""
-    with built_once(installed, "llama.lock", f"building llama.cpp{kind} (about 4 minutes") as staged:
+    minutes = 3 if quick else 4
+    with built_once(installed, "llama.lock", f"building llama.cpp{kind} (about {minutes} minutes") as staged:
         if staged:
             out = staged.parent / "build"
             flags += [
@@ -216,6 +228,29 @@ def build_llama(ggml, sanitize=None, python=VENV_PYTHON, peers=False):
                 "llama", ["cmake", "--build", out, "--target", target, "--parallel", str(os.cpu_count())]
             )
             run_logged("llama", ["cmake", "--install", out, "--component", "headrace"])
+    return installed
+
+
+def build_mtmd(ggml, sanitize=None, python=VENV_PYTHON, only_cached=False):
+    """Returns the folder of llama.cpp's library that reads images, built unless cached.
+
+    Apart from build_llama, as a demo does without it: only_cached gives None where it is not there.
+    """
+    source = fetch_llama_cpp(python)
+    flags = ["-DCMAKE_BUILD_TYPE=Release", *(SANITIZERS[sanitize] if sanitize else [])]
+    installed = cached_folder("mtmd", source, flags, ggml)
+    if only_cached and not installed.exists():
+        return None
+    with built_once(installed, "mtmd.lock", "building llama.cpp's mtmd (about 1 minute") as staged:
+        if staged:
+            out = staged.parent / "build"
+            flags += [f"-DLLAMA_CPP_DIR={source}", f"-DGGML_PREFIX={ggml}", *ccache_flags("C", "CXX")]
+            configure = ["cmake", "-S", ROOT / "cmake/mtmd", "-B", out, "-G", "Ninja", *flags]
+            run_logged("mtmd", [*configure, f"-DCMAKE_INSTALL_PREFIX={staged}"])
+            run_logged(
+                "mtmd", ["cmake", "--build", out, "--target", "libraries", "--parallel", str(os.cpu_count())]
+            )
+            run_logged("mtmd", ["cmake", "--install", out, "--component", "headrace"])
     return installed
 
 
@@ -269,8 +304,9 @@ def installed_ggml():
     return next((Path(prefix) for prefix in prefixes if any(Path(prefix).glob(config))), None)
 
 
-def find_or_build_ggml(build_dir, **options):
-    """Tells CMake where ggml and llama.cpp's libraries are.
+def find_or_build_ggml(build_dir, for_demo=False, **options):
+    """Tells CMake where ggml and llama.cpp's libraries are. The demo does with a quick llama.cpp, and without
+    mtmd, which reads images, where the cache has none.
 
     An unchanged file keeps its time, so CMake does not configure again.
     """
@@ -281,7 +317,9 @@ def find_or_build_ggml(build_dir, **options):
         ggml = installed_ggml() or build_ggml(**options)
         text += f'set(HEADRACE_GGML_DIR "{ggml}")\n'
         source = fetch_llama_cpp(options.get("python", VENV_PYTHON))
-        text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, **options)}")\n'
+        text += f'set(HEADRACE_LLAMA_DIR "{build_llama(ggml, quick=for_demo, **options)}")\n'
+        if mtmd := build_mtmd(ggml, only_cached=for_demo, **options):
+            text += f'set(HEADRACE_MTMD_DIR "{mtmd}")\n'
         text += f'set(HEADRACE_LLAMA_SOURCE "{source}")\n'
         text += f'set(HEADRACE_LLAMA_BUILD "{llama_build(source)}")\n'
         for name in filter(wants_backend, () if options.get("sanitize") else DEVICE_BACKENDS):

@@ -30,6 +30,9 @@ OPTIONAL_PACKAGES = ["ccache"]
 # With HEADRACE_VULKAN=ON: what the Vulkan backend is built with, and Mesa's drivers, one of them for the CPU.
 VULKAN_PACKAGES = ["glslc", "libvulkan-dev", "mesa-vulkan-drivers", "spirv-headers"]
 
+# What building ggml and llama.cpp waits for. All else may come meanwhile.
+FIRST_PACKAGES = [*BUILD_TOOLS, *VULKAN_PACKAGES, "python3-venv"]
+
 # By what is to be made.
 PURPOSES = {
     "wheel": PACKAGES + PROGRAM_PACKAGES,
@@ -69,36 +72,45 @@ def has_venv():
     )
 
 
-def install_system_packages(purpose):
+def install_system_packages(purpose, beside=None):
+    """Installs what is missing, and returns nothing; or with `beside`, an executor, a future: what compilers
+    and the Python environment wait for is there then, and the rest by the future's end.
+    """
     if not shutil.which("dpkg-query"):
-        return  # Not Debian: CMake names whatever it does not find.
+        return None  # Not Debian: CMake names whatever it does not find.
     missing = missing_packages(purpose)
     if not missing:
-        return
+        return None
     if purpose != "wheel":
         missing += [package for package in OPTIONAL_PACKAGES if not shutil.which(package)]
+    apt = apt_get(missing)
     say(1, f"installing system packages: {' '.join(missing)}")
+    run_logged("apt", [*apt, "update"])
+    first = [package for package in missing if package in FIRST_PACKAGES] if beside else missing
+    rest = [package for package in missing if package not in first]
+    if first:
+        install_packages(apt, first)
+    return beside.submit(install_packages, apt, rest) if rest else None
+
+
+def apt_get(packages):
+    """How apt-get is called here. Errors: SetupError, which says how to install the packages."""
+    environment = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    if os.geteuid() == 0:
+        return environment
+    sudo = ["sudo", "-n"]
+    if not shutil.which("sudo") or subprocess.run([*sudo, "true"], capture_output=True).returncode:
+        raise SetupError(
+            "system packages are missing and installing them needs root. Please run\n"
+            f"  sudo apt-get install --no-install-recommends {' '.join(packages)}"
+        )
+    return [*sudo, *environment]
+
+
+def install_packages(apt, packages):
     # Another apt may be at work: wait for it rather than fail.
-    install = [
-        "apt-get",
-        "-o",
-        "DPkg::Lock::Timeout=600",
-        "install",
-        "-y",
-        "--no-install-recommends",
-        *missing,
-    ]
-    sudo = []
-    if os.geteuid() != 0:
-        sudo = ["sudo", "-n"]
-        if not shutil.which("sudo") or subprocess.run([*sudo, "true"], capture_output=True).returncode:
-            raise SetupError(
-                "system packages are missing and installing them needs root. Please run\n"
-                f"  sudo apt-get install --no-install-recommends {' '.join(missing)}"
-            )
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run_logged("apt", [*sudo, "apt-get", "update"], env=environment)
-    run_logged("apt", [*sudo, *install], env=environment)
+    waiting = ["-o", "DPkg::Lock::Timeout=600"]
+    run_logged("apt", [*apt, *waiting, "install", "-y", "--no-install-recommends", *packages])
 
 
 def require_program(program, package=None):

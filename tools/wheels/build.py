@@ -74,6 +74,10 @@ class Build:
             "llama", base.ROOT / "cmake/llama", runtime, prefix, *self.llama_flags(), target="libraries"
         )
         self.install("llama", "headrace")
+        self.compile(
+            "mtmd", base.ROOT / "cmake/mtmd", runtime, prefix, *self.llama_flags(), target="libraries"
+        )
+        self.install("mtmd", "headrace")
 
     def stage(self, python):
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""
@@ -105,6 +109,7 @@ class Build:
         (build / "setup.cmake").write_text(
             f'set(HEADRACE_GGML_DIR "{self.prefix("ggml")}")\n'
             f'set(HEADRACE_LLAMA_DIR "{self.prefix("llama")}")\n'
+            f'set(HEADRACE_MTMD_DIR "{self.prefix("mtmd")}")\n'
             f'set(HEADRACE_LLAMA_SOURCE "{self.source}")\n'
             f'set(HEADRACE_LLAMA_BUILD "{ggml.llama_build(self.source)}")\n'
         )

@@ -23,6 +23,7 @@ const { _setArgs } = await load('@bytecodealliance/preview2-shim/cli');
 
 const nn = createRequire(import.meta.url)(resolve(addon));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
+process.on('exit', () => rmSync(folder, { recursive: true })); // a guest's own exit ends the process
 process.env.HEADRACE_LOG ??= 'warn';
 process.env.HEADRACE_MODEL_ROOT ??= folder;
 const [name, model] = [named.slice(0, named.indexOf('=')), named.slice(named.indexOf('=') + 1)];
@@ -46,5 +47,4 @@ try {
   }
 } finally {
   nn.close();
-  rmSync(folder, { recursive: true });
 }

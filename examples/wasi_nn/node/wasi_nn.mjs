@@ -1,6 +1,7 @@
 // wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
-// a guest's memory there.
+// a guest's memory there. More live resources of one guest, or more bytes of its tensors, are a leak, and end it.
 const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
+const MOST_RESOURCES = 65536, MOST_BYTES = 2 ** 30;
 const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
 const ROOM_FOR_DIMENSIONS = (DATA - SHAPE) / 4;
 const ENCODINGS = ['openvino', 'onnx', 'tensorflow', 'pytorch', 'tensorflowlite', 'ggml', 'autodetect'];
@@ -18,6 +19,27 @@ const encoder = new TextEncoder(), decoder = new TextDecoder();
 /** What a guest may not do: it is ended. */
 export class GuestFault extends Error {}
 
+/** What one guest may hold. */
+class Holdings {
+  #resources = 0;
+  #bytes = 0;
+  #mostBytes;
+  constructor(mostBytes) { this.#mostBytes = mostBytes; }
+  take(bytes) {
+    if (this.#resources >= MOST_RESOURCES)
+      throw new GuestFault(`the guest holds ${MOST_RESOURCES} resources, and may hold no more`);
+    if (this.#bytes + bytes > this.#mostBytes)
+      throw new GuestFault(
+        `the guest's tensors hold ${this.#bytes} bytes, and ${bytes} more are beyond ${this.#mostBytes}`);
+    this.#resources++;
+    this.#bytes += bytes;
+  }
+  give(bytes) {
+    this.#resources--;
+    this.#bytes -= bytes;
+  }
+}
+
 /** What a guest's handles stand for: jco makes objects of our classes for handles that it does not know, too. */
 const held = new WeakSet();
 function known(object) {
@@ -25,21 +47,33 @@ function known(object) {
   return object;
 }
 class Resource {
-  constructor() { held.add(this); }
+  #holdings;
+  #size;
+  constructor(holdings, size = 0) {
+    holdings.take(size);
+    this.#holdings = holdings;
+    this.#size = size;
+    held.add(this);
+  }
   /** Whether it was there until now. */
-  drop() { return held.delete(this); }
+  drop() {
+    if (!held.delete(this)) return false;
+    this.#holdings.give(this.#size);
+    return true;
+  }
 }
 
 /** What calls throw; a component gets it as its error. */
 class NnError extends Resource {
-  constructor(code, message) { super(); Object.assign(this, { name: code, message }); }
+  constructor(holdings, code, message) { super(holdings); Object.assign(this, { name: code, message }); }
   code() { return CODES[known(this).name] ?? 'runtime-error'; }
   data() { return known(this).message; }
+  [Symbol.dispose]() { this.drop(); }
 }
 
 class Tensor extends Resource {
-  constructor(dimensions, type, data) {
-    super();
+  constructor(holdings, dimensions, type, data) {
+    super(holdings, data.length);
     Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data });
   }
   dimensions() { return known(this).shape; }
@@ -47,7 +81,6 @@ class Tensor extends Resource {
   data() { return known(this).bytes; }
   [Symbol.dispose]() { this.drop(); }
 }
-const textTensor = (bytes) => new Tensor([bytes.length], 'U8', bytes);
 
 /** A graph's number, which is given back when neither its handle nor a context needs it. */
 class Owner {
@@ -57,10 +90,18 @@ class Owner {
   release() { if (--this.#uses === 0) this.backend.check(this.backend.calls.unload(this.backend.memory, this.number)); }
 }
 
-/** The calls, with the buffer that stands for a guest's memory. */
+/** The calls of one guest, with the buffer that stands for its memory. */
 class Backend {
   memory = new ArrayBuffer(FIRST_SIZE);
-  constructor(nn) { this.calls = nn.imports; }
+  constructor(nn, holdings) {
+    this.calls = nn.imports;
+    this.holdings = holdings;
+    this.Tensor = class extends Tensor {
+      constructor(...parts) { super(holdings, ...parts); }
+    };
+  }
+  error(code, message) { return new NnError(this.holdings, code, message); }
+  text(bytes) { return new this.Tensor([bytes.length], 'U8', bytes); }
 
   room(size) {
     if (this.memory.byteLength < size) this.memory = new ArrayBuffer(size + FIRST_SIZE);
@@ -71,7 +112,7 @@ class Backend {
   check(number) {
     if (number === 0) return;
     const { code, message } = JSON.parse(decoder.decode(this.output(0, 1))).error;
-    throw new NnError({ [INVALID_ENCODING]: 'invalid_encoding', [TOO_LARGE]: 'too_large' }[number] ?? code, message);
+    throw this.error({ [INVALID_ENCODING]: 'invalid_encoding', [TOO_LARGE]: 'too_large' }[number] ?? code, message);
   }
   /** The number that a call writes. */
   number(name, ...numbers) {
@@ -97,7 +138,7 @@ class Backend {
   close(context) { this.check(this.calls.close_execution_context(this.memory, context)); }
   setInput(context, index, type, dimensions, data) {
     if (dimensions.length > ROOM_FOR_DIMENSIONS) // fewer are the library's to refuse
-      throw new NnError('invalid_argument', `the tensor has ${dimensions.length} dimensions, and 8 are the most`);
+      throw this.error('invalid_argument', `the tensor has ${dimensions.length} dimensions, and 8 are the most`);
     this.room(DATA + data.length).set(data, DATA);
     this.words(SHAPE, ...dimensions);
     this.words(TENSOR, SHAPE, dimensions.length, type, DATA, data.length);
@@ -111,7 +152,7 @@ class Backend {
       const code = this.calls[name](this.memory, context, index, DATA, capacity, WORD);
       if (code === 0) return new Uint8Array(this.memory.slice(DATA, DATA + this.word()));
       if (code !== TOO_LARGE || this.word() <= capacity) {
-        if (context === 0) throw new NnError('backend_failure', `error ${code}`);
+        if (context === 0) throw this.error('backend_failure', `error ${code}`);
         this.check(code);
       }
       this.room(DATA + this.word());
@@ -123,14 +164,19 @@ class Backend {
     try {
       const described = this.description(number);
       if (talks && described.kind !== 'language_model')
-        throw new NnError('unsupported', 'the graph takes tensors; conversations are with language models');
+        throw this.error('unsupported', 'the graph takes tensors; conversations are with language models');
       return { number, described };
     } catch (error) {
       this.close(number);
       throw error;
     }
   }
-  description(context) { return JSON.parse(decoder.decode(this.output(context, DESCRIPTION))); }
+  /** Most often it is the same as the last one. */
+  description(context) {
+    const text = decoder.decode(this.output(context, DESCRIPTION));
+    if (text !== this.told) Object.assign(this, { told: text, described: JSON.parse(text) });
+    return this.described;
+  }
   /** Undefined behind the last one. */
   nextPiece(context) {
     const code = this.calls.compute_single(this.memory, context);
@@ -142,53 +188,58 @@ class Backend {
 }
 
 class Context extends Resource {
-  constructor(owner) {
-    super();
-    Object.assign(this, { owner, backend: owner.backend, ...owner.backend.opened(owner.number) });
-    owner.share();
+  constructor(owner, opened) {
+    super(owner.backend.holdings);
+    Object.assign(this, { owner: owner.share(), backend: owner.backend, ...opened });
+    /** Whether the shapes of outputs are known only when it ran. */
+    this.isOpen = opened.described.outputs?.some(({ shape }) => shape.some((extent) => extent < 0));
   }
   compute(inputs) {
     const given = new Map(inputs);
-    for (const tensor of given.values()) known(tensor);
+    for (const [, tensor] of inputs) known(tensor).drop(); // the guest handed them over
     return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
   }
   #tensors(given) {
     const names = this.described.inputs.map(({ name }) => name);
     if (given.size !== names.length || !names.every((name) => given.has(name)))
-      throw new NnError('invalid_argument',
+      throw this.backend.error('invalid_argument',
         `the graph's inputs are ${names.join(', ')}; given are ${[...given.keys()].join(', ') || 'none'}`);
     names.forEach((name, index) => {
       const { type, shape, bytes } = given.get(name);
       this.backend.setInput(this.number, index, NUMBERS[type], shape, bytes);
     });
     this.backend.compute(this.number);
-    return this.backend.description(this.number).outputs.map(({ name, type, shape, computed }, index) => {
+    const { outputs } = this.isOpen ? this.backend.description(this.number) : this.described;
+    return outputs.map(({ name, type, shape, computed }, index) => {
       const seen = SEEN_AS[type];
-      if (!seen) throw new NnError('unsupported', `output '${name}' is ${type}, which no tensor-type is`);
+      if (!seen) throw this.backend.error('unsupported', `output '${name}' is ${type}, which no tensor-type is`);
       const extents = computed ?? shape;
-      return [name, new Tensor(extents.length ? extents : [1], seen, this.backend.output(this.number, index))];
+      return [name, new this.backend.Tensor(extents.length ? extents : [1], seen, this.backend.output(this.number, index))];
     });
   }
   #text(given) {
     const known = [...given.keys()].every((name) => name === 'prompt' || name === 'parameters');
     if (!given.has('prompt') || !known)
-      throw new NnError('invalid_argument',
+      throw this.backend.error('invalid_argument',
         `a language model's inputs are prompt, and parameters as JSON; given are ${[...given.keys()].join(', ')}`);
     this.backend.setText(this.number, 0, given.get('prompt').bytes);
     this.backend.setText(this.number, 1, given.get('parameters')?.bytes ?? new Uint8Array());
     this.backend.compute(this.number);
-    const text = this.backend.output(this.number, 0), metadata = textTensor(this.backend.output(this.number, 1));
-    if (!this.described.gives_vectors) return [['text', textTensor(text)], ['metadata', metadata]];
+    const text = this.backend.output(this.number, 0), metadata = this.backend.text(this.backend.output(this.number, 1));
+    if (!this.described.gives_vectors) return [['text', this.backend.text(text)], ['metadata', metadata]];
     const { embedding } = JSON.parse(decoder.decode(text));
     const dimensions = Array.isArray(embedding[0]) ? [embedding.length, embedding[0].length] : [embedding.length];
-    const numbers = Float32Array.from(embedding.flat());
-    return [['embedding', new Tensor(dimensions, 'FP32', new Uint8Array(numbers.buffer))], ['metadata', metadata]];
+    const bytes = new Uint8Array(Float32Array.from(embedding.flat()).buffer);
+    return [['embedding', new this.backend.Tensor(dimensions, 'FP32', bytes)], ['metadata', metadata]];
   }
   [Symbol.dispose]() { if (this.drop()) { this.backend.close(this.number); this.owner.release(); } }
 }
 
 class Answer extends Resource {
-  constructor(conversation) { super(); Object.assign(this, { conversation, hasBegun: false, isOver: false, told: '' }); }
+  constructor(conversation) {
+    super(conversation.backend.holdings);
+    Object.assign(this, { conversation, hasBegun: false, isOver: false, told: '' });
+  }
   get #backend() { return this.conversation.backend; }
   next() {
     if (known(this).isOver) return undefined;
@@ -204,7 +255,7 @@ class Answer extends Resource {
     return piece;
   }
   metadata() {
-    if (!known(this).told) throw new NnError('invalid_state', 'the answer is not at its end');
+    if (!known(this).told) throw this.#backend.error('invalid_state', 'the answer is not at its end');
     return this.told;
   }
   cancel() { if (known(this).giveUp()) this.#keepMetadata(); }
@@ -223,12 +274,14 @@ class Answer extends Resource {
 }
 
 class Conversation extends Resource {
-  constructor(owner, session) {
-    super();
-    Object.assign(this, { owner, backend: owner.backend, number: owner.backend.opened(owner.number, session, true).number });
-    owner.share();
+  constructor(owner, { number }) {
+    super(owner.backend.holdings);
+    Object.assign(this, { owner: owner.share(), backend: owner.backend, number });
   }
-  static open(graph, session) { return new Conversation(known(graph).owner, session); }
+  static open(graph, session) {
+    const { owner } = known(graph);
+    return new Conversation(owner, owner.backend.opened(owner.number, session, true));
+  }
   ask(prompt, parameters) {
     known(this).answer?.giveUp();
     this.backend.setText(this.number, 0, encoder.encode(prompt));
@@ -246,25 +299,29 @@ class Conversation extends Resource {
 }
 
 class Graph extends Resource {
-  constructor(backend, number) { super(); this.owner = new Owner(backend, number); }
-  initExecutionContext() { return new Context(known(this).owner); }
+  constructor(backend, number) { super(backend.holdings); this.owner = new Owner(backend, number); }
+  initExecutionContext() {
+    const { owner } = known(this);
+    return new Context(owner, owner.backend.opened(owner.number));
+  }
   [Symbol.dispose]() { if (this.drop()) this.owner.release(); }
 }
 
 export class WasiNn {
   #backend;
-  constructor(nn) { this.#backend = new Backend(nn); }
+  /** mostBytes: that its tensors may hold. */
+  constructor(nn, mostBytes = MOST_BYTES) { this.#backend = new Backend(nn, new Holdings(mostBytes)); }
   /** By interface, as what jco makes wants them. */
   imports() {
     const backend = this.#backend;
     const load = (builders, encoding, target) => {
       if (builders.length !== 1)
-        throw new NnError('invalid_argument', `a model is one builder; ${builders.length} were given`);
+        throw backend.error('invalid_argument', `a model is one builder; ${builders.length} were given`);
       return new Graph(backend, backend.load(builders[0], ENCODINGS.indexOf(encoding), TARGETS.indexOf(target)));
     };
     return {
       'wasi:nn/errors': { Error: NnError },
-      'wasi:nn/tensor': { Tensor },
+      'wasi:nn/tensor': { Tensor: backend.Tensor },
       'wasi:nn/inference': { GraphExecutionContext: Context },
       'wasi:nn/graph': { Graph, load, loadByName: (name) => new Graph(backend, backend.loadByName(name)) },
       'headrace:nn/conversations': { Conversation, Answer },

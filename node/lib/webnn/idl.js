@@ -70,7 +70,7 @@ export function toEnum(type, value, what) {
 /** sequence<T>. A method of null or undefined means that the object has none. */
 export function toSequence(value, what, convert) {
   const method = isObject(value) ? value[Symbol.iterator] : undefined;
-  if (method === undefined || method === null) throw new TypeError(`${what} is no sequence`);
+  if (method === undefined || method === null) throw new TypeError(`${what} is not a sequence`);
   return sequenceOf(value, method, what, convert);
 }
 
@@ -123,7 +123,7 @@ export function toIndexOrIndices(value, what) {
 
 export function toDictionary(value, what) {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw new TypeError(`${what} is no object`);
+  if (!isObject(value)) throw new TypeError(`${what} is not an object`);
   return value;
 }
 
@@ -132,7 +132,7 @@ export const textOf = (what) => (typeof what === 'function' ? what() : what);
 
 /** record<USVString, T> as a Map. */
 export function toRecord(value, what, convert) {
-  if (!isObject(value)) throw new TypeError(`${what} is no object`);
+  if (!isObject(value)) throw new TypeError(`${what} is not an object`);
   const result = new Map();
   for (const key of Reflect.ownKeys(value)) {
     const property = Reflect.getOwnPropertyDescriptor(value, key);

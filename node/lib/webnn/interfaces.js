@@ -27,7 +27,7 @@ export function promising(steps) {
 export function interfaceType(name, stateOf) {
   return (value, what) => {
     const state = stateOf(value);
-    if (!state) throw new TypeError(`${typeof what === 'function' ? what() : what} is no ${name}`);
+    if (!state) throw new TypeError(`${typeof what === 'function' ? what() : what} is not an ${name}`);
     return state;
   };
 }

@@ -224,7 +224,9 @@ class InferenceSession:
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """Calls callback(results, user_data, "") on another thread, or callback([], user_data, error)."""
+        """Calls callback(results, user_data, "") on another thread, or callback([], user_data, error). The
+        program does not end before.
+        """
 
         def work() -> None:
             try:
@@ -233,7 +235,7 @@ class InferenceSession:
                 results, error = [], what_of(raised)
             callback(results, user_data, error)
 
-        threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=work).start()
 
     def run_with_ort_values(
         self,

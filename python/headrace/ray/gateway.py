@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from headrace.language_model import LanguageModelError
 
 from .http_messages import FORWARDED, PASSED_ON, Head, HttpRequest, error_body, error_piece
+from .metrics import merged
 from .replica import error_event
 from .request import Request, RequestError, VectorRequest
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .replica import Event
 
 LONGEST_BODY = 8 << 20  # bytes
+METRICS_TYPE = "text/plain; version=0.0.4"
 STATISTICS_S = 5  # a replica answers that at once, or else when one of its requests has ended
 STATUS = {
     "invalid_argument": 400,
@@ -43,7 +45,7 @@ _REFUSALS = (TimeoutError, BackPressureError, DeploymentUnavailableError)
 
 class Gateway:
     """POST / takes a request as JSON and streams the answer as server-sent events; below /v1/ and /api/ are
-    the APIs of `headrace serve`; GET /statistics.
+    the APIs of `headrace serve`; GET /statistics and GET /metrics, of every replica.
 
     attempts: replicas that a request is sent to, one after the other is lost. silence_s: a request of which
     nothing is heard for so long is given up.
@@ -59,15 +61,17 @@ class Gateway:
         if path.startswith(FORWARDED):
             return await self._forward(http, path)
         path = path.rstrip("/")
-        if http.method == "GET" and path == "/statistics":
+        if http.method == "GET" and path in ("/statistics", "/metrics"):
             try:
+                if path == "/metrics":
+                    return Response(await self.metrics(), media_type=METRICS_TYPE)
                 return JSONResponse(await self.statistics())
             except LanguageModelError as error:
                 return _error(error.code, error.message)
         if http.method != "POST" or path:
             message = (
                 f"{http.method} {path or '/'} is not served; POST / and what is below "
-                f"{' and '.join(FORWARDED)} take requests, GET /statistics tells"
+                f"{' and '.join(FORWARDED)} take requests, GET /statistics and GET /metrics tell"
             )
             return _error("not_found", message, 404)
         body = await http.body()
@@ -157,10 +161,17 @@ class Gateway:
 
     async def statistics(self) -> list[dict[str, object]]:
         """Of every replica. Errors: LanguageModelError where they have no time for it, or are all lost."""
+        return await self._of_each("statistics")
+
+    async def metrics(self) -> str:
+        """For Prometheus: those of `headrace serve --metrics`, of every replica. Errors as statistics()'."""
+        return merged(dict(await self._of_each("metrics")))
+
+    async def _of_each(self, method: str) -> list[object]:
         for _ in range(self._attempts):
             try:
                 async with asyncio.timeout(STATISTICS_S):
-                    return await self._model.broadcast("statistics").results_async()
+                    return await self._model.broadcast(method).results_async()
             except RayActorError:  # until Serve knows that it is gone
                 await asyncio.sleep(0.5)
             except TimeoutError:

@@ -9,6 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ray import serve
+
 from headrace.http_api import HttpApi
 from headrace.language_model import LanguageModel, LanguageModelError
 
@@ -64,7 +66,7 @@ class ModelReplica:
         else:
             await asyncio.to_thread(self._model.replace, name, config)
         # The same engine behind the APIs of `headrace serve`; answers of the one before go on with theirs.
-        arguments = ["-m", name, "--parallel", str(self._streams), "--log-disable"]
+        arguments = ["-m", name, "--parallel", str(self._streams), "--metrics", "--log-disable"]
         self._http = await asyncio.to_thread(HttpApi, arguments, config)
         self._name = name
 
@@ -115,6 +117,12 @@ class ModelReplica:
 
     async def statistics(self) -> dict[str, object]:
         return {"model": self._name, "pid": os.getpid(), **replies.statistics(self._model.statistics())}
+
+    async def metrics(self) -> tuple[str, str]:
+        """The replica's name, and what `headrace serve --metrics` tells Prometheus."""
+        answer = await asyncio.to_thread(self._http.handle, "GET", "/metrics", [], b"")
+        page = await asyncio.to_thread(b"".join, answer)
+        return serve.get_replica_context().replica_id.unique_id, page.decode()
 
     async def check_health(self) -> None:
         """Raises when the engine has work and does not get on with it."""

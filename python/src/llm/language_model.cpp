@@ -124,7 +124,8 @@ void bind_requests(nb::class_<Model>& cls) {
            nb::arg("prompt"), parameters, nb::arg("others"),
            nb::sig("def generate(self, " HEADRACE_PROMPT ", parameters: " HEADRACE_PARAMETERS ") -> Reply"),
            "The whole answer to a text, or to messages: Message objects, or mappings with 'role', 'content' "
-           "and, where they apply, 'reasoning', 'tool_calls' and 'tool_call_id'.\n\n"
+           "and, where they apply, 'images' (bytes of files), 'reasoning', 'tool_calls' and "
+           "'tool_call_id'.\n\n"
            "parameters: of this request, such as temperature, n_predict, stop, grammar (docs/parameters.md). "
            "Errors: LanguageModelError; TypeError and ValueError for what is no prompt or parameter.")
         .def("stream", without_arguments<const Model>("stream(prompt, ", &stream), nb::arg("prompt"),

@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <memory>
 
 #include "text_caster.h"
 
@@ -169,6 +170,21 @@ ToolCall to_tool_call(nb::handle given, const std::string& what) {
     return call;
 }
 
+/// Bytes of files, in front of the content.
+std::vector<Image> to_images(nb::handle given, const std::string& what) {
+    if (!is_list(given)) throw wrong_type(what, "a list of bytes", given);
+    std::vector<Image> images;
+    for (nb::handle file : given) {
+        const std::string name = what + "[" + std::to_string(images.size()) + "]";
+        if (!nb::isinstance<nb::bytes>(file))
+            throw wrong_type(name, "the bytes of a PNG, JPEG, GIF or BMP", file);
+        const auto bytes = nb::cast<nb::bytes>(file);
+        images.push_back(
+            {.file = std::make_shared<const std::string>(bytes.c_str(), bytes.size()), .name = name});
+    }
+    return images;
+}
+
 Message to_message(nb::handle given, const std::string& what) {
     if (nb::isinstance<Message>(given)) return nb::cast<Message>(given);
     Message message;
@@ -182,8 +198,10 @@ Message to_message(nb::handle given, const std::string& what) {
             message.reasoning = text_member(value, member);
         else if (key == "tool_call_id")
             message.tool_call_id = text_member(value, member);
+        else if (key == "images")
+            message.images = to_images(value, member);
         else if (key != "tool_calls")
-            throw unknown_key(what, key, "role, content, reasoning, tool_calls and tool_call_id");
+            throw unknown_key(what, key, "role, content, images, reasoning, tool_calls and tool_call_id");
         else if (!is_list(value))
             throw wrong_type(member, "a list", value);
         else

@@ -154,8 +154,9 @@ Status chat(const ClientOptions& options) {
     while (interactive && std::printf("> "), std::fflush(stdout), std::getline(std::cin, line)) {
         if (line.empty()) continue;
         if (line == "/quit" || line == "/exit") break;
-        if (const Status said = conversation.say(line); !said.ok())
-            std::fprintf(stderr, "%s\n", said.error().message.c_str());
+        const Status said = conversation.say(line);
+        if (!interactive || options.single_turn) HR_TRY(said);  // whoever reads no messages reads the status
+        if (!said.ok()) std::fprintf(stderr, "%s\n", said.error().message.c_str());
         if (options.single_turn) break;
     }
     return success();

@@ -155,12 +155,25 @@ std::string name_of(const ServeOptions& options) {
     return std::filesystem::path(path).filename().string();
 }
 
+/// What the options say that the model of -m is for.
+enum class Purpose { writes, makes_vectors, ranks };
+
+Purpose purpose_of(const ServeOptions& options) {
+    const ParameterValue *vectors = options.parameters.find("embeddings"),
+                         *pooling = options.parameters.find("pooling");
+    if (!vectors || *vectors != ParameterValue(true)) return Purpose::writes;
+    return pooling && *pooling == ParameterValue("rank") ? Purpose::ranks : Purpose::makes_vectors;
+}
+
 /// A path to try, and the body that it wants.
 std::pair<const char*, const char*> example_of(const ServeOptions& options) {
-    if (!options.model.empty())
+    const bool has_model = !options.model.empty();
+    const Purpose purpose = purpose_of(options);
+    if (has_model && purpose == Purpose::writes)
         return {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hello"}]})"};
-    if (!options.embedding_model.empty()) return {"/v1/embeddings", R"({"input":"Hello"})"};
-    if (!options.ranking_model.empty())
+    if (has_model ? purpose == Purpose::makes_vectors : !options.embedding_model.empty())
+        return {"/v1/embeddings", R"({"input":"Hello"})"};
+    if (has_model || !options.ranking_model.empty())
         return {"/v1/rerank", R"({"query":"Hello","documents":["Hi","Bye"]})"};
     return {"/v1/models", nullptr};
 }
@@ -182,7 +195,8 @@ void announce(const Listener& listener, const ServeOptions& options, const Serve
                     addresses.front().c_str(), path, key.c_str(), body);
     else if (addresses.front().starts_with("http"))
         std::printf("  its models: curl %s%s\n", addresses.front().c_str(), path);
-    if (options.offers_page && !options.model.empty() && addresses.front().starts_with("http"))
+    const bool writes = !options.model.empty() && purpose_of(options) == Purpose::writes;
+    if (options.offers_page && writes && addresses.front().starts_with("http"))
         std::printf("  or open %s/ in a browser\n", addresses.front().c_str());
     std::fflush(stdout);
 }

@@ -13,6 +13,7 @@ constexpr int kLoadingSeconds = 2;  // after which a client may ask again
 
 /// The error's shape in the API that the request belongs to.
 HttpResponse response_of(const ApiError& error, const HttpRequest& http) {
+    http.record->set_error(error.what());
     HttpResponse response{.status = error.status};
     if (error.retry_after > 0)
         response.headers.emplace_back("Retry-After", fmt::format("{}", error.retry_after));
@@ -203,7 +204,11 @@ void Server::note(const HttpRequest& http, int status, std::chrono::duration<dou
                    {"ms", ms}};
     std::string text = fmt::format("{} {} {} {} {:.1f} ms", http.id, http.method,
                                    text_of(http.path.substr(0, 200)), status, ms);
-    if (!answer.model.empty()) {
+    if (!answer.error.empty()) {
+        constexpr std::size_t kLongest = 300;
+        fields["error"] = answer.error.substr(0, kLongest);
+        text += ": " + text_of(fields["error"]);
+    } else if (!answer.model.empty()) {
         fields.update({{"model", answer.model},
                        {"prompt_tokens", answer.prompt_tokens},
                        {"cached_tokens", answer.cached_tokens},

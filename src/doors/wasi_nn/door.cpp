@@ -96,7 +96,7 @@ int number_of(Code code, const ErrorCodes& codes) {
         case Code::io:
         case Code::backend_failure: return codes.runtime_error;
     }
-    return codes.unknown;
+    return codes.runtime_error;
 }
 
 int Door::report(std::string_view function, const Error& error, const Context::Origin& origin) const {

@@ -14,7 +14,7 @@ namespace headrace::wasi_nn {
 /// The error numbers of one C interface.
 struct ErrorCodes {
     int invalid_argument = 1, invalid_encoding = 2;
-    int missing_memory, busy, timeout, runtime_error, unsupported, too_large, not_found, security, unknown;
+    int missing_memory, busy, timeout, runtime_error, unsupported, too_large, not_found, security;
     static constexpr int end_of_sequence = 100, context_full = 101, prompt_too_long = 102,
                          model_not_found = 103;
 };

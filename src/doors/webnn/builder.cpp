@@ -162,7 +162,10 @@ using Outputs = std::map<std::string, MLOperand>;
 
 void check_kind(const std::string& name, const Value& value) {
     if (value.kind == ValueKind::input || value.kind == ValueKind::constant)
-        fail(invalid("build: output '{}' is an input or a constant, not the result of an operator", name));
+        fail(invalid(
+            "build: output '{}' is an input or a constant, not the result of an operator; identity() makes "
+            "an output of it",
+            name));
 }
 
 using Names = std::set<std::string, std::less<>>;

@@ -32,21 +32,41 @@ struct ByteRows {
     static uint8_t zero(const Int8Conv2dArgs& g) {
         return static_cast<uint8_t>(shifted_zero(g.x_zero, g.x.is_signed));
     }
-    static HWY_INLINE void copy(const uint8_t* x, size_t n, uint8_t* y) { std::memcpy(y, x, n); }
-    static HWY_INLINE void copy(const int8_t* x, size_t n, uint8_t* y) {
+    static constexpr size_t kShortRow = 32;
+
+    template <class T>
+    static HWY_INLINE void copy(const T* x, size_t n, uint8_t* y) {
         const hn::CappedTag<uint8_t, 64> d;
-        const auto* from = reinterpret_cast<const uint8_t*>(x);
-        const auto shift = hn::Set(d, uint8_t{128});
         size_t i = 0;
-        for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
-            hn::StoreU(hn::Xor(hn::LoadU(d, from + i), shift), d, y + i);
-        if (i < n) store_first(hn::Xor(load_first(d, from + i, n - i), shift), d, y + i, n - i);
+        for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) copy_vector(d, x + i, y + i);
+        if (i == n) return;
+        if (i > 0)
+            copy_vector(d, x + n - hn::Lanes(d), y + n - hn::Lanes(d));
+        else
+            store_first(shifted(load_first(d, bytes(x), n), x), d, y, n);
     }
     template <class T>
     static HWY_INLINE void copy_short(const T* x, uint8_t* y) {
-        copy(x, kShortRow, y);
+        copy_vector(hn::CappedTag<uint8_t, kShortRow>(), x, y);
+    }
+
+private:
+    template <class T>
+    static HWY_INLINE const uint8_t* bytes(const T* x) {
+        return reinterpret_cast<const uint8_t*>(x);
+    }
+    template <class V, class T>
+    static HWY_INLINE V shifted(V v, const T*) {
+        return std::is_signed_v<T> ? hn::Xor(v, hn::Set(hn::DFromV<V>(), uint8_t{128})) : v;
+    }
+    template <class D, class T>
+    static HWY_INLINE void copy_vector(D d, const T* x, uint8_t* y) {
+        hn::StoreU(shifted(hn::LoadU(d, bytes(x)), x), d, y);
     }
 };
+
+// Channels that are multiplied together: more products for each byte that is loaded.
+inline constexpr size_t kWidePanel = 2 * kPairPanel;
 
 // One image's part of one group, or a matrix: what is multiplied with a panel, and the results that follow.
 class Quads {
@@ -60,18 +80,21 @@ public:
     // As pairs are counted.
     size_t count() const { return quads_; }
 
-    // `rows` of quads times the panel that begins with a column: results in Y as `tile` says.
+    // `count` rows of quads times the panels that begin with a column, one or two as `tile` has channels:
+    // results in Y as `tile` says.
     template <class Y>
-    void multiply(PairTile tile, StripScratch& scratch, size_t rows, size_t column, int32_t zero,
+    void multiply(PairTile tile, const void* rows, int32_t* sums, size_t count, size_t column, int32_t zero,
                   Y* y) const {
-        alignas(64) int32_t init[kPairPanel];
-        for (size_t c = 0; c < kPairPanel; ++c)
+        const bool is_one = tile.channels <= kPairPanel;
+        alignas(64) int32_t init[kWidePanel];
+        for (size_t c = 0; c < (is_one ? kPairPanel : kWidePanel); ++c)
             init[c] =
                 static_cast<int32_t>(-static_cast<uint32_t>(zero) * static_cast<uint32_t>(sums_[column + c]));
         tile.init = init;
         // A quad of bytes lies as a pair of 16 bits does.
         const auto* panel = reinterpret_cast<const int16_t*>(panels_ + column * quads_ * 4);
-        multiply_strip<QuadSum>(tile, scratch.rows.data(), scratch.sums.data(), rows, panel, quads_, y);
+        is_one ? multiply_strip<QuadSum>(tile, rows, sums, count, panel, quads_, y)
+               : multiply_strip<QuadSum, 2>(tile, rows, sums, count, panel, quads_, y);
     }
 
 private:
@@ -89,9 +112,9 @@ void with_bytes(const Requantization& r, size_t at, Fn fn) {
         fn(static_cast<uint8_t*>(r.y) + at);
 }
 
-// What a panel's channels are rounded by, padded.
+// What the panels' channels are rounded by, padded.
 struct PanelScales {
-    alignas(64) float bias[kPairPanel] = {}, scale[kPairPanel] = {};
+    alignas(64) float bias[kWidePanel] = {}, scale[kWidePanel] = {};
 
     PanelScales(const float* biases, const float* scales, size_t first, size_t channels) {
         if (biases) std::copy_n(biases + first, channels, bias);
@@ -107,19 +130,23 @@ void convolve_strips(const Int8Conv2dArgs& g, const std::byte* packed, size_t im
     const WindowCopier<ByteRows> copier(g, image, group, quads.count() * 4);
     for_each_strip(first, last, quads.count(), [&](size_t begin, size_t count) {
         scratch.reserve(count, quads.count());
-        auto* rows = reinterpret_cast<uint8_t*>(scratch.rows.data());
+        auto* copied = reinterpret_cast<uint8_t*>(scratch.rows.data());
+        const void* rows = copied;
         if (g.x.is_signed)
-            copier.copy<int8_t>(begin, count, rows);
+            copier.copy<int8_t>(begin, count, copied);
+        else if (copier.copies_all())
+            rows = copier.window_of(begin);
         else
-            copier.copy<uint8_t>(begin, count, rows);
-        for (size_t o = out; o < out_end; o += kPairPanel) {
-            const size_t channels = std::min(kPairPanel, of_group - o), channel = group * of_group + o;
+            copier.copy<uint8_t>(begin, count, copied);
+        for (size_t o = out; o < out_end; o += kWidePanel) {
+            const size_t channels = std::min(kWidePanel, out_end - o), channel = group * of_group + o;
             const PanelScales scales(g.result.bias, g.result.scale, channel, channels);
             PairTile tile{.bias = scales.bias, .scale = scales.scale, .round = &round};
             tile.ldy = g.out_channels, tile.channels = channels;
             const size_t at = (image * g.out_h * g.out_w + begin) * g.out_channels + channel;
             with_bytes(g.result, at, [&](auto* y) {
-                quads.multiply(tile, scratch, count, o, shifted_zero(g.x_zero, g.x.is_signed), y);
+                quads.multiply(tile, rows, scratch.sums.data(), count, o,
+                               shifted_zero(g.x_zero, g.x.is_signed), y);
             });
         }
     });
@@ -135,19 +162,19 @@ void copy_rows(const Int8MatMulArgs& g, size_t first, size_t count, size_t lengt
     }
 }
 
-// One panel of the result, whose rows begin with `first`.
-void multiply_panel(const Int8MatMulArgs& g, const Quads& quads, StripScratch& scratch, size_t first,
-                    size_t count, size_t col) {
-    const size_t columns = std::min(kPairPanel, g.n - col), at = first * g.n + col;
+// Columns of one or two panels of the result, whose rows begin with `first`.
+void multiply_panel(const Int8MatMulArgs& g, const Quads& quads, const void* rows, int32_t* sum, size_t first,
+                    size_t count, size_t col, size_t columns) {
+    const size_t at = first * g.n + col;
     const int32_t zero = shifted_zero(g.a_zero, g.a.is_signed);
     PairTile tile{.ldy = g.n, .channels = columns};
     if (const auto* sums = std::get_if<int32_t*>(&g.result)) {
-        quads.multiply(tile, scratch, count, col, zero, *sums + at);
+        quads.multiply(tile, rows, sum, count, col, zero, *sums + at);
     } else if (const auto* real = std::get_if<RealSums>(&g.result)) {
         PanelScales scales(real->bias, real->scale, col, columns);
         for (float& scale : scales.scale) scale *= real->factor;
         tile.bias = scales.bias, tile.scale = scales.scale;
-        quads.multiply(tile, scratch, count, col, zero, real->y + at);
+        quads.multiply(tile, rows, sum, count, col, zero, real->y + at);
         // While the rows of the panel are in the L1 cache.
         const Finish f{.activation = real->activation,
                        .residual = real->residual ? real->residual + at : nullptr,
@@ -158,7 +185,7 @@ void multiply_panel(const Int8MatMulArgs& g, const Quads& quads, StripScratch& s
         const PanelScales scales(bytes.bias, bytes.scale, col, columns);
         const Rounder round(bytes);
         tile.bias = scales.bias, tile.scale = scales.scale, tile.round = &round;
-        with_bytes(bytes, at, [&](auto* y) { quads.multiply(tile, scratch, count, col, zero, y); });
+        with_bytes(bytes, at, [&](auto* y) { quads.multiply(tile, rows, sum, count, col, zero, y); });
     }
 }
 
@@ -189,13 +216,17 @@ void multiply_quads(const Int8MatMulArgs& g, const std::byte* packed, int ith, i
     const Quads quads(g.k, g.n, 1, 0, packed);
     for_each_strip(share.pixel, share.pixel_end, quads.count(), [&](size_t begin, size_t count) {
         scratch.reserve(count, quads.count());
-        auto* rows = reinterpret_cast<uint8_t*>(scratch.rows.data());
+        auto* copied = reinterpret_cast<uint8_t*>(scratch.rows.data());
+        const void* rows = copied;
         if (g.a.is_signed)
-            copy_rows<int8_t>(g, begin, count, quads.count() * 4, rows);
+            copy_rows<int8_t>(g, begin, count, quads.count() * 4, copied);
+        else if (g.k % 4 == 0)
+            rows = static_cast<const std::byte*>(g.a.data) + begin * g.k;
         else
-            copy_rows<uint8_t>(g, begin, count, quads.count() * 4, rows);
-        for (size_t col = share.out; col < share.out_end; col += kPairPanel)
-            multiply_panel(g, quads, scratch, begin, count, col);
+            copy_rows<uint8_t>(g, begin, count, quads.count() * 4, copied);
+        for (size_t col = share.out; col < share.out_end; col += kWidePanel)
+            multiply_panel(g, quads, rows, scratch.sums.data(), begin, count, col,
+                           std::min(kWidePanel, share.out_end - col));
     });
 }
 

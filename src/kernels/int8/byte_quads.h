@@ -25,4 +25,18 @@ void pack_quads(const int8_t* w, size_t out_channels, size_t groups, size_t k, s
 void quad_conv2d(const Int8Conv2dArgs& args, const std::byte* packed, int ith, int nth);
 void quad_matmul(const Int8MatMulArgs& args, const std::byte* packed, int ith, int nth);
 
+// As int8_depthwise_conv2d(), for windows of 3 x 3 whose pixels lie side by side, one or two apart.
+constexpr bool has_quad_depthwise(const Int8Conv2dArgs& g) {
+    return g.kernel_h == 3 && g.kernel_w == 3 && g.dilation_w == 1 && g.stride_w <= 2;
+}
+// Channels that are summed up together where so many are left: 64, and of the last as few as hold them.
+constexpr size_t depthwise_block(size_t left) { return left <= 16 ? 16 : left <= 32 ? 32 : 64; }
+
+// Packs w [channels][3][3] in blocks of channels: for each column of taps the quads of its three and a zero,
+// in the order of bytes that are interleaved within blocks of 16, and the sums in that order.
+size_t packed_depthwise_quads_bytes(size_t channels);
+void pack_depthwise_quads(const int8_t* w, size_t channels, std::byte* packed);
+// Keeps for each thread a row of the image.
+void quad_depthwise_conv2d(const Int8Conv2dArgs& args, const std::byte* packed, int ith, int nth);
+
 }  // namespace headrace::kernels

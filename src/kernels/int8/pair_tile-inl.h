@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/int8/pair_panels.h"
 #include "kernels/int8/requantize-inl.h"
@@ -116,19 +117,23 @@ inline constexpr size_t kPairRows = 1;
 inline constexpr size_t kPairRows = 3;
 #endif
 
-// Rows of A, of pairs, times a panel. Or of quads of bytes, which take as much.
+// Rows of A, of pairs, times a panel, or several that lie one after the other. Or of quads of bytes, which
+// take as much.
 struct PairTile {
-    const int16_t* a;
-    size_t lda;  // of int16_t
+    const std::byte* a;
+    size_t lda;  // of bytes
     const void* b;
+    size_t panel_step;  // from one panel to the next, of elements
     size_t pairs;
-    const int32_t* init;  // a row that is added to each row of sums; null: they go on from `sums`
-    int32_t* sums;        // [rows][kPairPanel], where they are left unless this is the last slice of depth
+    const std::byte* ahead;  // of several panels: what is read after them, fetched meanwhile
+    size_t ahead_step;       // bytes of it for each pair
+    const int32_t* init;     // a row that is added to each row of sums; null: they go on from `sums`
+    int32_t* sums;  // a row of all panels each, where they are left unless this is the last slice of depth
     // Of the last slice:
-    const float *bias, *scale;  // of the panel's channels
+    const float *bias, *scale;  // of the panels' channels
     const Rounder* round;       // read where results are bytes
     void* y;
-    size_t ldy, channels;  // fewer than kPairPanel in the last panel
+    size_t ldy, channels;  // fewer than the panels have in the last ones
 };
 
 // kLanes pairs of a panel of W, int16_t or int8_t.
@@ -147,16 +152,17 @@ HWY_INLINE Int8Vec load_pairs(const W* b) {
     }
 }
 
-// Of a panel's row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias;
+// Of the panels' row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias;
 // or the sums.
-template <class Y>
-HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVecs], Y* y) {
+template <class Y, size_t kVecs>
+HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kVecs], Y* y) {
+    constexpr size_t kChannels = kVecs / kPanelVecs * kPairPanel;
     const TileTag d;
-    Y lanes[kPairPanel];
-    Y* to = t.channels == kPairPanel ? y : lanes;
-    Int8Vec rounded[kPanelVecs];
+    Y lanes[kChannels];
+    Y* to = t.channels == kChannels ? y : lanes;
+    Int8Vec rounded[kVecs];
     HWY_UNROLL(16)
-    for (size_t v = 0; v < kPanelVecs; ++v) {
+    for (size_t v = 0; v < kVecs; ++v) {
         if constexpr (std::is_same_v<Y, int32_t>) {
             hn::StoreU(sum[v], Int8Tag(), to + v * kLanes);
         } else {
@@ -172,51 +178,107 @@ HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kPanelVe
     if (to == lanes) std::memcpy(y, lanes, t.channels * sizeof(Y));
 }
 
-// Sum: of what lanes hold. W: of the panel. Y: of the results for the last slice of depth, else void.
-template <class Sum, class W, class Y, size_t kRows>
+#if HWY_TARGET == HWY_AVX3
+// Block i of 16 bytes of x, or two of them.
+template <size_t kPanels>
+HWY_INLINE auto blocks_of(Int8Vec x, size_t i) {
+    const hn::CappedTag<uint8_t, kPanels * kPairPanel> d;
+    const auto bytes = hn::BitCast(hn::Repartition<uint8_t, Int8Tag>(), x);
+    if constexpr (kPanels == 2) {
+        return i == 0 ? hn::LowerHalf(bytes) : hn::UpperHalf(d, bytes);
+    } else {
+        const hn::Half<hn::Repartition<uint8_t, Int8Tag>> half;
+        const auto two = i < 2 ? hn::LowerHalf(bytes) : hn::UpperHalf(half, bytes);
+        return i % 2 == 0 ? hn::LowerHalf(two) : hn::UpperHalf(d, two);
+    }
+}
+
+// Rows of bytes, as many at a time as four vectors hold.
+template <class Y, size_t kRows, size_t kPanels>
+HWY_INLINE void store_byte_rows(const PairTile& t, const Int8Vec (&total)[kRows][kPanels]) {
+    constexpr size_t kTogether = 4 / kPanels, kChannels = kPanels * kPairPanel;
+    const TileTag d;
+    const hn::CappedTag<uint8_t, kChannels> d8;
+    const FourRounder<Y> round(*t.round);
+    alignas(64) static constexpr int32_t kOrder[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const auto order = hn::SetTableIndices(Int8Tag(), kOrder);
+    const auto mask = hn::FirstN(d8, t.channels);
+    TileVec bias[4], scale[4];
+    HWY_UNROLL(4)
+    for (size_t i = 0; i < 4; ++i)
+        bias[i] = hn::LoadU(d, t.bias + i % kPanels * kLanes),
+        scale[i] = hn::LoadU(d, t.scale + i % kPanels * kLanes);
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; r += kTogether) {
+        Int8Vec sums[4];
+        HWY_UNROLL(4)
+        for (size_t i = 0; i < 4; ++i)  // the last row once more where there are too few
+            sums[i] = total[HWY_MIN(r + i / kPanels, kRows - 1)][i % kPanels];
+        const Int8Vec rows = hn::TableLookupLanes(round(sums, bias, scale), order);
+        HWY_UNROLL(4)
+        for (size_t i = 0; i < HWY_MIN(kTogether, kRows - r); ++i) {
+            auto* y = reinterpret_cast<uint8_t*>(static_cast<Y*>(t.y) + (r + i) * t.ldy);
+            const auto bytes = blocks_of<kPanels>(rows, i);
+            t.channels == kChannels ? hn::StoreU(bytes, d8, y) : hn::BlendedStore(bytes, mask, d8, y);
+        }
+    }
+}
+#endif
+
+// Whether rows of a tile are rounded together.
+template <class Y>
+inline constexpr bool kStoredAtOnce = HWY_TARGET == HWY_AVX3 &&
+                                      (std::is_same_v<Y, int8_t> || std::is_same_v<Y, uint8_t>);
+
+// Sum: of what lanes hold. W: of the panels. Y: of the results for the last slice of depth, else void.
+template <class Sum, class W, class Y, size_t kRows, size_t kPanels>
 HWY_NOINLINE void pair_tile(const PairTile& t) {
+    constexpr size_t kVecs = kPanels * kPanelVecs;
     const Int8Tag d;
-    Sum sum[kRows][kPanelVecs];
-    const int16_t* a = t.a;
+    Sum sum[kRows][kVecs];
+    const std::byte* a = t.a;
     const W* b = static_cast<const W*>(t.b);
     HWY_UNROLL(2)
-    for (size_t p = 0; p < t.pairs; ++p, a += 2, b += 2 * kPairPanel) {
-        Int8Vec row[kPanelVecs];
+    for (size_t p = 0; p < t.pairs; ++p, a += sizeof(int32_t), b += 2 * kPairPanel) {
+        if constexpr (kPanels > 1) hwy::Prefetch(t.ahead + p * t.ahead_step);
+        Int8Vec row[kVecs];
         HWY_UNROLL(16)
-        for (size_t v = 0; v < kPanelVecs; ++v) row[v] = load_pairs(b + 2 * v * kLanes);
+        for (size_t v = 0; v < kVecs; ++v)
+            row[v] = load_pairs(b + v / kPanelVecs * t.panel_step + 2 * (v % kPanelVecs) * kLanes);
         HWY_UNROLL(16)
         for (size_t r = 0; r < kRows; ++r) {
             int32_t pair;
             std::memcpy(&pair, a + r * t.lda, sizeof(pair));
             const Int8Vec both = hn::Set(d, pair);
             HWY_UNROLL(16)
-            for (size_t v = 0; v < kPanelVecs; ++v) sum[r][v].add(both, row[v]);
+            for (size_t v = 0; v < kVecs; ++v) sum[r][v].add(both, row[v]);
         }
     }
+    Int8Vec total[kRows][kVecs];
     HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
-        int32_t* sums = t.sums + r * kPairPanel;
+        int32_t* sums = t.sums + r * kPanels * kPairPanel;
         const int32_t* from = t.init ? t.init : sums;
-        Int8Vec total[kPanelVecs];
         HWY_UNROLL(16)
-        for (size_t v = 0; v < kPanelVecs; ++v)
-            total[v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));
-        if constexpr (std::is_void_v<Y>) {
-            HWY_UNROLL(16)
-            for (size_t v = 0; v < kPanelVecs; ++v) hn::StoreU(total[v], d, sums + v * kLanes);
-        } else {
-            store_panel_row(t, total, static_cast<Y*>(t.y) + r * t.ldy);
+        for (size_t v = 0; v < kVecs; ++v) {
+            total[r][v] = hn::Add(sum[r][v].total(), hn::LoadU(d, from + v * kLanes));
+            if constexpr (std::is_void_v<Y>) hn::StoreU(total[r][v], d, sums + v * kLanes);
         }
+        if constexpr (!kStoredAtOnce<Y> && !std::is_void_v<Y>)
+            store_panel_row(t, total[r], static_cast<Y*>(t.y) + r * t.ldy);
     }
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (kStoredAtOnce<Y>) store_byte_rows<Y, kRows, kPanels>(t, total);
+#endif
 }
 
 using PairTileFunction = void (*)(const PairTile&);
 
 // For 1 to kPairRows rows.
-template <class Sum, class W, class Y>
+template <class Sum, class W, class Y, size_t kPanels>
 PairTileFunction find_pair_tile(size_t rows) {
     return []<size_t... i>(std::index_sequence<i...>, size_t n) {
-        static constexpr PairTileFunction kTiles[] = {&pair_tile<Sum, W, Y, i + 1>...};
+        static constexpr PairTileFunction kTiles[] = {&pair_tile<Sum, W, Y, i + 1, kPanels>...};
         return kTiles[n - 1];
     }
     (std::make_index_sequence<kPairRows>(), rows);

@@ -41,6 +41,10 @@ public:
         return hn::Sub(bits, hn::Set(Int8Tag(), kWholeBits - zero_));
     }
 
+    float high() const { return high_; }
+    int32_t zero() const { return zero_; }
+    int32_t lowest() const { return static_cast<int32_t>(low_) + zero_; }
+
 private:
     static constexpr float kWhole = 12582912;  // 1.5 * 2^23
     static constexpr int32_t kWholeBits = 0x4B400000;
@@ -48,6 +52,72 @@ private:
     int32_t zero_;
     float low_, high_;
 };
+
+#if HWY_TARGET == HWY_AVX3
+// Halves to even; numbers beyond an int become the lowest.
+HWY_INLINE __m512i to_whole(__m512 x) { return _mm512_cvtps_epi32(x); }
+HWY_INLINE __m256i to_whole(__m256 x) { return _mm256_cvtps_epi32(x); }
+HWY_INLINE __m128i to_whole(__m128 x) { return _mm_cvtps_epi32(x); }
+HWY_INLINE __m512i pack_words(__m512i a, __m512i b) { return _mm512_packs_epi32(a, b); }
+HWY_INLINE __m256i pack_words(__m256i a, __m256i b) { return _mm256_packs_epi32(a, b); }
+HWY_INLINE __m128i pack_words(__m128i a, __m128i b) { return _mm_packs_epi32(a, b); }
+template <class T>
+HWY_INLINE __m512i pack_bytes(__m512i a, __m512i b) {
+    return std::is_signed_v<T> ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+}
+template <class T>
+HWY_INLINE __m256i pack_bytes(__m256i a, __m256i b) {
+    return std::is_signed_v<T> ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+}
+template <class T>
+HWY_INLINE __m128i pack_bytes(__m128i a, __m128i b) {
+    return std::is_signed_v<T> ? _mm_packs_epi16(a, b) : _mm_packus_epi16(a, b);
+}
+
+// Four vectors of sums at once: what is too large is left to the instructions that narrow, except above,
+// where the conversion has no room. D: of the sums.
+template <class T, class D = Int8Tag>
+class FourRounder {
+public:
+    using Sums = hn::Vec<D>;
+    using Reals = hn::Vec<hn::RebindToFloat<D>>;
+
+    explicit FourRounder(const Requantization& r)
+        : FourRounder(static_cast<float>(r.high - r.zero), r.zero, r.low) {}
+    explicit FourRounder(const Rounder& r) : FourRounder(r.high(), r.zero(), r.lowest()) {}
+
+    // Of each block of 16 bytes of y, four of each vector: of the same block of theirs.
+    HWY_INLINE Sums operator()(const Sums (&sum)[4], const Reals (&bias)[4], const Reals (&scale)[4]) const {
+        const hn::Repartition<T, D> d8;
+        Sums whole[4];
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < 4; ++v) {
+            const Reals real =
+                hn::Mul(hn::Add(hn::ConvertTo(hn::RebindToFloat<D>(), sum[v]), bias[v]), scale[v]);
+            // In this order NaN stays, of which the lowest number is made.
+            whole[v].raw = to_whole(hn::Min(high_, real).raw);
+        }
+        Words low, high;
+        low.raw = pack_words(whole[0].raw, whole[1].raw), high.raw = pack_words(whole[2].raw, whole[3].raw);
+        low = hn::SaturatedAdd(low, zero_), high = hn::SaturatedAdd(high, zero_);
+        hn::Vec<decltype(d8)> bytes;
+        bytes.raw = pack_bytes<T>(low.raw, high.raw);
+        return hn::BitCast(D(), hn::Max(bytes, lowest_));
+    }
+
+private:
+    using Words = hn::Vec<hn::Repartition<int16_t, D>>;
+
+    FourRounder(float high, int32_t zero, int32_t lowest)
+        : high_(hn::Set(hn::RebindToFloat<D>(), high)),
+          zero_(hn::Set(hn::Repartition<int16_t, D>(), static_cast<int16_t>(zero))),
+          lowest_(hn::Set(hn::Repartition<T, D>(), static_cast<T>(lowest))) {}
+
+    Reals high_;
+    Words zero_;
+    hn::Vec<hn::Repartition<T, D>> lowest_;
+};
+#endif
 
 // Stores the lanes of numbers that fit.
 template <class T>

@@ -42,33 +42,28 @@ HWY_INLINE void widen(const T* x, size_t n, int16_t* y) {
     }
 }
 
-// So many numbers are written for rows of a window that are shorter.
-inline constexpr size_t kShortRow = 16;
-
-// All of x [kShortRow]; of y those too many are written anew afterwards.
-template <class T>
-HWY_INLINE void widen_short(const T* x, int16_t* y) {
-    const WideTag d;
-    HWY_UNROLL(2)
-    for (size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
-}
-
 // How windows are copied: widened.
 struct WidenedRows {
     using To = int16_t;
+    // So many numbers are written for rows of a window that are shorter.
+    static constexpr size_t kShortRow = 16;
+
     static int16_t zero(const Int8Conv2dArgs& g) { return static_cast<int16_t>(g.x_zero); }
     template <class T>
     static HWY_INLINE void copy(const T* x, size_t n, int16_t* y) {
         widen(x, n, y);
     }
+    // All of x [kShortRow]; of y those too many are written anew afterwards.
     template <class T>
     static HWY_INLINE void copy_short(const T* x, int16_t* y) {
-        widen_short(x, y);
+        const WideTag d;
+        HWY_UNROLL(2)
+        for (size_t i = 0; i < kShortRow; i += hn::Lanes(d)) hn::StoreU(load_widened(x + i), d, y + i);
     }
 };
 
 // Windows of neighbouring pixels of the output as rows [kernel_h][kernel_w][channels of a group] of `length`
-// numbers, which end in zeros. Up to kShortRow numbers behind them are overwritten, too.
+// numbers, which end in zeros. Up to Rows::kShortRow numbers behind them are overwritten, too.
 template <class Rows = WidenedRows>
 class WindowCopier {
 public:
@@ -83,11 +78,17 @@ public:
                      g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 && g.out_h == g.in_h &&
                      g.out_w == g.in_w) {}
 
+    // Whether the image's pixels are the windows, one after the other.
+    bool copies_all() const { return is_matrix_ && length_ == channels_; }
+    // Where a window of those begins.
+    const void* window_of(size_t pixel) const {
+        return static_cast<const std::byte*>(g_.x.data) + start_ + pixel * channels_;
+    }
+
     template <class T>
     void copy(size_t first, size_t count, To* to) const {
         const T* x = static_cast<const T*>(g_.x.data) + start_;
-        if (is_matrix_ && length_ == channels_)
-            return Rows::copy(x + first * channels_, count * channels_, to);
+        if (copies_all()) return Rows::copy(x + first * channels_, count * channels_, to);
         const size_t depth = g_.depth();
         size_t oy = first / g_.out_w, ox = first % g_.out_w;
         for (size_t p = 0; p < count; ++p, to += length_) {
@@ -107,17 +108,32 @@ private:
         const bool is_run = g_.groups == 1 && g_.dilation_w == 1 && left >= 0 && last < in_w;
         const size_t row_length = g_.kernel_w * channels_;
         const ptrdiff_t end = in_h * in_w * static_cast<ptrdiff_t>(g_.in_channels);
+        const ptrdiff_t bottom = top + static_cast<ptrdiff_t>((g_.kernel_h - 1) * g_.dilation_h);
+        if (is_run && top >= 0 && bottom < in_h)
+            return inside(x + (top * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels), row_length,
+                          end - (bottom * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels), to);
         for (size_t ky = 0; ky < g_.kernel_h; ++ky, to += row_length) {
             const ptrdiff_t y = top + static_cast<ptrdiff_t>(ky * g_.dilation_h);
             const ptrdiff_t at = (y * in_w + left) * static_cast<ptrdiff_t>(g_.in_channels);
             if (y < 0 || y >= in_h)
                 std::fill_n(to, row_length, Rows::zero(g_));
-            else if (is_run && row_length <= kShortRow && at + static_cast<ptrdiff_t>(kShortRow) <= end)
+            else if (is_run && row_length <= Rows::kShortRow &&
+                     at + static_cast<ptrdiff_t>(Rows::kShortRow) <= end)
                 Rows::copy_short(x + at, to);
             else if (is_run)
                 Rows::copy(x + at, row_length, to);
             else
                 taps(x, y, left, to);
+        }
+    }
+    // A window that lies in the image; of its last row, so many numbers may be read.
+    template <class T>
+    HWY_INLINE void inside(const T* x, size_t row_length, ptrdiff_t last_row, To* to) const {
+        const size_t step = g_.dilation_h * g_.in_w * g_.in_channels, taps = g_.kernel_h;
+        if (row_length <= Rows::kShortRow && last_row >= static_cast<ptrdiff_t>(Rows::kShortRow)) {
+            for (size_t ky = 0; ky < taps; ++ky, x += step, to += row_length) Rows::copy_short(x, to);
+        } else {
+            for (size_t ky = 0; ky < taps; ++ky, x += step, to += row_length) Rows::copy(x, row_length, to);
         }
     }
     template <class T>

@@ -31,7 +31,11 @@ using Shapes = std::unique_ptr<ggml_context, Free>;
 Status starts_with_magic(const std::string& path) {
     std::error_code error;
     if (std::filesystem::is_directory(path, error))
-        return failure(Code::not_found, "{}: this is a folder, and a model is a GGUF file", path);
+        return failure(Code::not_found,
+                       "{}: this is a folder, and a model is a GGUF file; headrace serve --models-dir FOLDER "
+                       "serves all of a "
+                       "folder",
+                       path);
     if (!std::filesystem::is_regular_file(path, error))
         return failure(Code::not_found, "{}: there is no such file", path);
     std::ifstream file(path, std::ios::binary);
@@ -40,9 +44,9 @@ Status starts_with_magic(const std::string& path) {
         return invalid("{}: the file has {} bytes and cannot be a GGUF model", path, file.gcount());
     if (std::string_view(magic.data(), 4) != "GGUF")
         return invalid(
-            "{}: the file does not start with 'GGUF', so it is no language model; ONNX models and graph "
+            "{}: the file does not start with 'GGUF', so it is no language model. ONNX models and graph "
             "files "
-            "are models of tensors, which are loaded as such",
+            "are for headrace run, headrace.load, or --embed and --rank of headrace serve",
             path);
     return success();
 }

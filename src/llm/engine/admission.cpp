@@ -114,7 +114,7 @@ bool Admission::acquire(Stream& stream, const std::vector<std::uint64_t>& order)
     stream.shares = remembers(stream);
     for (;;) {
         if (const auto place = sequences_.acquire(stream.tokens, stream.shares || stream.began,
-                                                  stream.variant, stream.shares)) {
+                                                  stream.variant, stream.shares && !stream.has_images())) {
             stream.sequence = place->id;
             stream.is_fetched = false;
             stream.decoded = static_cast<std::size_t>(place->tokens);

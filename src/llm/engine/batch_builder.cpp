@@ -6,16 +6,18 @@
 namespace headrace::llm {
 namespace {
 
-constexpr int kMostDrafted = 32;  // tokens of all drafts in a step: more cost as much as they save
+constexpr int kMostDrafted = 32;   // tokens of all drafts in a step: more cost as much as they save
+constexpr int kComputeBound = 16;  // prompt tokens from which on a step waits for cores, and not for memory
 
 }  // namespace
 
 BatchBuilder::BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences,
-                           std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings,
-                           int context_size, EngineStatistics& counters)
+                           ImageReader* images, std::unique_ptr<DraftModel> draft_model,
+                           const EngineSettings& settings, int context_size, EngineStatistics& counters)
     : model_(model),
       context_(context),
       sequences_(sequences),
+      images_(images),
       draft_model_(std::move(draft_model)),
       settings_(settings),
       counters_(counters),
@@ -33,16 +35,27 @@ bool BatchBuilder::build(const std::vector<Stream*>& active, bool reads_guardedl
     std::vector<Stream*> decoding, prompts;
     for (Stream* stream : active)
         if (fits_context(*stream)) (stream->is_decoding() ? decoding : prompts).push_back(stream);
-    return add_decoding(decoding) && add_prompts(choose_reading(prompts), reads_guardedly);
+    prompts = choose_reading(prompts);
+    const auto texts = std::stable_partition(prompts.begin(), prompts.end(),
+                                             [](const Stream* stream) { return stream->is_at_image(); });
+    const bool has_texts = !decoding.empty() || texts != prompts.end();
+    // An image is a step of its own, and texts have every other one.
+    const bool was_image = std::exchange(image_, nullptr) != nullptr;
+    if (texts != prompts.begin() && !(was_image && has_texts))
+        return add_image(*prompts.front(), static_cast<int>(decoding.size()));
+    prompts.erase(prompts.begin(), texts);
+    return add_decoding(decoding) && add_prompts(std::move(prompts), reads_guardedly);
 }
 
 /// Makes room in a stream's context when it is full. False when the stream has ended for that.
 bool BatchBuilder::fits_context(Stream& stream) {
     if (std::cmp_less_equal(stream.tokens.size(), context_size_)) return true;
     const RequestSettings& settings = stream.settings();
-    if (!settings_.context.context_shift) {
+    if (!settings_.context.context_shift || stream.has_images()) {
         stream.end(StopReason::context_full,
-                   fmt::format("the context of {} tokens is full; context_shift would go on", context_size_));
+                   fmt::format(
+                       "the context of {} tokens is full; {}", context_size_,
+                       stream.has_images() ? "one with images is not shifted" : "context_shift would go on"));
         return false;
     }
     const auto most_kept = static_cast<std::size_t>(std::max(0, context_size_ - 4));
@@ -86,9 +99,10 @@ bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
             wanted < 0 ? context_size_ : wanted - static_cast<int>(stream->outcome.tokens.size()) - 1);
         Tokens draft = draft_for(*stream, std::min(spare, left));
         const int first = batch_.n_tokens;
-        add_token(batch_, stream->tokens.back(), stream->decoded, *stream->sequence, true);
+        const std::size_t position = stream->position(stream->decoded);
+        add_token(batch_, stream->tokens.back(), position, *stream->sequence, true);
         for (std::size_t i = 0; i < draft.size(); ++i)
-            add_token(batch_, draft[i], stream->decoded + 1 + i, *stream->sequence, true);
+            add_token(batch_, draft[i], position + 1 + i, *stream->sequence, true);
         parts_.push_back({stream, std::move(draft), first, batch_.n_tokens - first, true});
     }
     return true;
@@ -96,7 +110,8 @@ bool BatchBuilder::add_decoding(const std::vector<Stream*>& streams) {
 
 /// The draft model's guess when there is one, or else what followed the same tokens before.
 Tokens BatchBuilder::draft_for(Stream& stream, int most) {
-    if (!model_.memory_is_divisible() || !stream.settings().speculation.enabled) return {};
+    if (!model_.memory_is_divisible() || !stream.settings().speculation.enabled || stream.has_images())
+        return {};
     const SpeculationSettings& settings = stream.settings().speculation;
     Tokens draft;
     if (!draft_model_)
@@ -138,7 +153,7 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
     if (reading.empty()) return true;
     int wanted = 0;
     for (const Stream* stream : reading)
-        wanted += static_cast<int>(std::min<std::size_t>(stream->pending(), INT16_MAX));
+        wanted += static_cast<int>(std::min<std::size_t>(stream->pending_text(), INT16_MAX));
     const int decoding = batch_.n_tokens;
     int budget = std::min(
         {prompt_pacing_.budget(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
@@ -146,19 +161,36 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
     if (budget <= 0) return !parts_.empty();
     // The shortest first, so that what it leaves of its share goes to the longer ones.
     std::stable_sort(reading.begin(), reading.end(),
-                     [](const Stream* a, const Stream* b) { return a->pending() < b->pending(); });
+                     [](const Stream* a, const Stream* b) { return a->pending_text() < b->pending_text(); });
     for (std::size_t i = 0; i < reading.size() && budget > 0; ++i) {
         Stream& stream = *reading[i];
         const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
-        const int count = std::min(share, static_cast<int>(stream.pending()));
+        const int count = std::min(share, static_cast<int>(stream.pending_text()));
         const bool is_last = std::cmp_equal(count, stream.pending());
         if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
         parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
+        std::size_t position = stream.position(stream.decoded);
         for (std::size_t at = stream.decoded, end = at + static_cast<std::size_t>(count); at < end; ++at)
-            add_token(batch_, stream.tokens[at], at, *stream.sequence, is_last && at + 1 == end);
+            add_token(batch_, stream.tokens[at], position++, *stream.sequence, is_last && at + 1 == end);
         stream.outcome.read_tokens += count;
         budget -= count;
     }
+    return true;
+}
+
+/// As many of an image's tokens as a step has time for, or all where they attend to each other. False when
+/// there is no room.
+bool BatchBuilder::add_image(Stream& stream, int decoding) {
+    const ImagePiece& image = *stream.image_from(stream.decoded);
+    const auto left = static_cast<int>(image.end() - stream.decoded);
+    int wanted = image.looks_ahead ? left : std::min({prompt_pacing_.budget(decoding), left, batch_size_});
+    const int free = make_free(wanted);
+    if (free < (image.looks_ahead ? wanted : 1)) return false;
+    wanted = std::min(wanted, free);
+    if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
+    image_ = &image;
+    parts_.push_back({&stream, {}, 0, wanted, false});
+    stream.outcome.read_tokens += wanted;
     return true;
 }
 
@@ -167,11 +199,30 @@ bool BatchBuilder::only_reads() const {
                         [](const BatchPart& part) { return part.stream->is_decoding(); });
 }
 
+int BatchBuilder::tokens_of_step(bool decoding) const {
+    int tokens = 0;
+    for (const BatchPart& part : parts_)
+        if (part.stream->is_decoding() == decoding) tokens += part.count;
+    return tokens;
+}
+
 int BatchBuilder::run() {
     use_adapters(*parts_.front().stream);
+    if (tokens_of_step(false) >= kComputeBound) thread_pacing_.expect_prompt();
     const int threads = thread_pacing_.threads();
     llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
-    step_ = context_.compute(batch_);
+    if (image_) {
+        const BatchPart& part = parts_.front();
+        const Stream& stream = *part.stream;
+        step_ = context_.compute_image({.piece = image_,
+                                        .rows = images_->rows(*image_),
+                                        .first = stream.decoded - image_->begin,
+                                        .count = static_cast<std::size_t>(part.count),
+                                        .position = stream.position(image_->begin),
+                                        .sequence = *stream.sequence});
+    } else {
+        step_ = context_.compute(batch_);
+    }
     cells_move_ = false;
     return step_.status;
 }
@@ -188,8 +239,7 @@ void BatchBuilder::use_adapters(const Stream& stream) {
 }
 
 void BatchBuilder::read_back() {
-    int decoding = 0, prompt = 0;
-    for (const BatchPart& part : parts_) (part.stream->is_decoding() ? decoding : prompt) += part.count;
+    const int prompt = tokens_of_step(false), decoding = tokens_of_step(true);
     prompt_pacing_.observe(decoding, prompt, step_.wall_ms);
     thread_pacing_.observe(step_.wall_ms, step_.running_ms);
     ++counters_.steps;

@@ -5,6 +5,7 @@
 
 #include "llm/engine/compute_context.h"
 #include "llm/engine/draft_model.h"
+#include "llm/engine/image_reader.h"
 #include "llm/engine/pacing.h"
 #include "llm/engine/sequences.h"
 #include "llm/engine/statistics.h"
@@ -20,7 +21,8 @@ class BatchBuilder {
 public:
     /// context_size: tokens of one stream. What steps do is counted in `counters`. draft_model: none where
     /// drafts come from the stream itself.
-    BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences,
+    /// images: of the model's images; null where it reads texts alone.
+    BatchBuilder(const Model& model, ComputeContext& context, Sequences& sequences, ImageReader* images,
                  std::unique_ptr<DraftModel> draft_model, const EngineSettings& settings, int context_size,
                  EngineStatistics& counters);
     ~BatchBuilder() { llama_batch_free(batch_); }
@@ -55,12 +57,15 @@ private:
     std::vector<Stream*> choose_reading(const std::vector<Stream*>& prompts);
     bool waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const;
     bool add_prompts(std::vector<Stream*> reading, bool reads_guardedly);
+    bool add_image(Stream& stream, int decoding);
+    int tokens_of_step(bool decoding) const;  ///< of streams that decode, or else of prompts
     void use_adapters(const Stream& stream);
     void take_choices(const BatchPart& part, Clock::time_point now);
 
     const Model& model_;
     ComputeContext& context_;
     Sequences& sequences_;
+    ImageReader* images_;
     std::unique_ptr<DraftModel> draft_model_;
     const EngineSettings& settings_;
     EngineStatistics& counters_;
@@ -69,6 +74,7 @@ private:
     ThreadPacing thread_pacing_;
     llama_batch batch_;
     std::vector<BatchPart> parts_;
+    const ImagePiece* image_ = nullptr;  // that the step reads of, and nothing else
     ComputeContext::Step step_{};
     bool cells_move_ = false;               // in the next step, before its batch
     std::optional<std::uint64_t> variant_;  // what the context's adapters are set for; none: not set yet

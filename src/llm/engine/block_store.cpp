@@ -21,12 +21,29 @@ constexpr std::string_view kOtherMemories[] = {"deepseek32", "deepseek4", "dflas
 
 /// Sizes, threads and ways of loading: keys and values are the same with any of these. What a later version
 /// adds is not among them, and so keeps blocks apart.
-constexpr std::string_view kWithoutEffect[] = {
-    "context.n_ctx",         "context.n_ctx_per_request", "context.n_parallel", "context.max_sequences",
-    "context.n_batch",       "context.n_ubatch",          "context.n_threads",  "context.n_threads_batch",
-    "context.adapt_threads", "model.load_mode",           "model.use_mmap",     "model.use_mlock",
-    "model.check_tensors",   "model.lazy_mode",           "model.numa",         "model.fit_margin_mib",
-    "model.replace",         "model.host_timeout_ms",     "context.rope.scale"};
+constexpr std::string_view kWithoutEffect[] = {"context.n_ctx",
+                                               "context.n_ctx_per_request",
+                                               "context.n_parallel",
+                                               "context.max_sequences",
+                                               "context.n_batch",
+                                               "context.n_ubatch",
+                                               "context.n_threads",
+                                               "context.n_threads_batch",
+                                               "context.adapt_threads",
+                                               "model.load_mode",
+                                               "model.use_mmap",
+                                               "model.use_mlock",
+                                               "model.check_tensors",
+                                               "model.lazy_mode",
+                                               "model.numa",
+                                               "model.fit_margin_mib",
+                                               "model.replace",
+                                               "model.host_timeout_ms",
+                                               "context.rope.scale",
+                                               "model.mmproj",
+                                               "model.mmproj_offload",
+                                               "model.image_min_tokens",
+                                               "model.image_max_tokens"};
 
 bool has_effect(const Row& row) {
     if (row.ignored() || std::ranges::find(kWithoutEffect, row.path) != std::end(kWithoutEffect))

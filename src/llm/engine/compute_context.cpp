@@ -88,11 +88,29 @@ ComputeContext::~ComputeContext() {
 }
 
 ComputeContext::Step ComputeContext::compute(const llama_batch& batch) {
+    return run(
+        [&] { return encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch); });
+}
+
+ComputeContext::Step ComputeContext::compute_image(const ImageRows& image) {
+    llama_context* context = context_.get();
+    const llama_batch_ext_ptr batch(llama_batch_ext_init(context));
+    model_.projector()->add_rows(batch.get(), *image.piece, image.rows, image.first, image.count,
+                                 image.position, image.sequence);
+    return run([&] {
+        if (image.piece->looks_ahead) llama_set_causal_attn(context, false);
+        const int status = llama_process(context, LLAMA_PROCESS_TYPE_DECODE, batch.get());
+        if (image.piece->looks_ahead) llama_set_causal_attn(context, true);
+        return status;
+    });
+}
+
+ComputeContext::Step ComputeContext::run(const std::function<int()>& decode) {
     const ComputeTurn turn(model_);
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t running = std::clock();
     if (invariance_) invariance_->begin_step();
-    int status = encodes_ ? llama_encode(context_.get(), batch) : llama_decode(context_.get(), batch);
+    int status = decode();
     llama_synchronize(context_.get());
     expect_llama_errors(false);
     if (!check_invariance().ok()) status = kUncovered;

@@ -36,12 +36,23 @@ public:
     /// Computes a batch, in turn with others that use the same processor. Throws what llama.cpp throws where
     /// memory ends.
     Step compute(const llama_batch& batch);
+    /// Some rows of an image's embeddings.
+    struct ImageRows {
+        const ImagePiece* piece;
+        const std::vector<float>& rows;  ///< all of them
+        std::size_t first, count;
+        std::size_t position;  ///< of the piece's first token
+        llama_seq_id sequence;
+    };
+    /// The same of an image, which is no part of a batch of tokens. The model must have a projector.
+    Step compute_image(const ImageRows& image);
     /// An error when a step had something whose result may depend on what else was in it, though it must not.
     Status check_invariance() const { return invariance_ ? invariance_->check() : success(); }
 
 private:
     ComputeContext(const Model& model, std::function<bool()> is_unwanted);
     void attach_threads(int threads);
+    Step run(const std::function<int()>& decode);
     Status try_invariance();
     static bool abort_step(void* self);
 

@@ -55,8 +55,24 @@ Status Engine::make_parts() {
     if (!settings_.context.draft_model.empty()) {
         HR_ASSIGN(draft_model, DraftModel::load(*model_, settings_, context_tokens()));
     }
-    batch_ = std::make_unique<BatchBuilder>(*model_, *context_, *sequences_, std::move(draft_model),
-                                            settings_, context_size_, counters_);
+    if (model_->projector()) HR_TRY(make_image_reader());
+    batch_ = std::make_unique<BatchBuilder>(*model_, *context_, *sequences_, images_.get(),
+                                            std::move(draft_model), settings_, context_size_, counters_);
+    return success();
+}
+
+Status Engine::make_image_reader() {
+    if (settings_.context.batch_invariant)
+        return unsupported(
+                   "mmproj: images are computed by ggml's own products, which batch_invariant does not "
+                   "cover; "
+                   "leave one of the two out")
+            .of_parameter("mmproj");
+    try {
+        images_ = std::make_unique<ImageReader>(*model_, thread_.waker());
+    } catch (const std::exception& e) {
+        return failure(Code::out_of_memory, "mmproj: there is no thread for it: {}", e.what());
+    }
     return success();
 }
 
@@ -108,8 +124,9 @@ Engine::~Engine() {
 
 Status Engine::check(const GenerationRequest& request) const {
     if (request.prompt.empty()) return invalid("the prompt is empty");
+    HR_TRY(check_images(request));
     for (llama_token token : request.prompt)
-        if (token < 0 || token >= model_->vocabulary_size())
+        if ((is_image_token(token) && request.images.empty()) || token >= model_->vocabulary_size())
             return invalid("the prompt has token {}, and the vocabulary ends at {}", token,
                            model_->vocabulary_size() - 1);
     if (std::cmp_greater_equal(request.prompt.size(), context_size_))
@@ -123,6 +140,26 @@ Status Engine::check(const GenerationRequest& request) const {
             return invalid("lora: there is no adapter {}; the model was loaded with {}", index,
                            model_->adapters().size())
                 .of_parameter("lora");
+    return success();
+}
+
+/// Their tokens are no text's, and nobody has written others.
+Status Engine::check_images(const GenerationRequest& request) const {
+    std::size_t tokens = 0;
+    for (const ImagePiece& piece : request.images) {
+        tokens += piece.count;
+        if (piece.looks_ahead && piece.count > llama_n_ubatch(context_->get()))
+            return invalid(
+                "an image has {} tokens, which the model reads at once, and a step has {}: load the model "
+                "with "
+                "a larger n_ubatch",
+                piece.count, llama_n_ubatch(context_->get()));
+    }
+    const auto negative = std::count_if(request.prompt.begin(), request.prompt.end(), is_image_token);
+    if (static_cast<std::size_t>(negative) != tokens)
+        return invalid("the prompt has {} negative tokens, and {} of images", negative, tokens);
+    if (!request.images.empty() && request.images.back().end() == request.prompt.size())
+        return invalid("the prompt ends with an image; a text must follow, as a chat template writes one");
     return success();
 }
 
@@ -184,15 +221,20 @@ std::uint64_t Engine::state_owner() const {
 }
 
 Result<SavedPrompt> Engine::save_prompt(const Tokens& tokens, const std::string& path) {
+    if (has_images(tokens))
+        return unsupported("the text has images, which are not saved: their keys and values are no text's");
     std::optional<PromptState> state;
     post([&] { state = sequences_->state_of(tokens); }).get();
-    if (!state) return invalid("nothing of this text is remembered, so there is nothing to save");
+    if (!state)
+        return invalid(
+            "nothing has been read there, or it is remembered no more, so there is nothing to save");
     HR_ASSIGN(const std::size_t bytes, write_prompt_file(path, state_owner(), *state));
     return SavedPrompt{static_cast<std::int64_t>(state->tokens.size()), static_cast<std::int64_t>(bytes)};
 }
 
 Result<SavedPrompt> Engine::restore_prompt(const std::string& path) {
     HR_ASSIGN(PromptState state, read_prompt_file(path, state_owner()));
+    if (has_images(state.tokens)) return invalid("{}: it is damaged: it has negative tokens", path);
     const SavedPrompt restored{static_cast<std::int64_t>(state.tokens.size()),
                                static_cast<std::int64_t>(prompt_file_size(state)), state.tokens};
     bool fits = false;
@@ -244,6 +286,7 @@ bool Engine::step() {
         stored_->fetch(active, now);
         if (has_active && active.empty()) return false;
     }
+    if (images_ && images_->keep_back(active) && active.empty()) return false;
     if (!batch_->build(active, admission_->expects_urgent(now))) {
         admission_->make_room();
         return true;

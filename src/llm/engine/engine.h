@@ -13,6 +13,7 @@
 #include "llm/engine/batch_builder.h"
 #include "llm/engine/compute_context.h"
 #include "llm/engine/generation.h"
+#include "llm/engine/image_reader.h"
 #include "llm/engine/loop_thread.h"
 #include "llm/engine/sequences.h"
 #include "llm/engine/statistics.h"
@@ -65,8 +66,10 @@ private:
     Engine(std::shared_ptr<const Model> model, const EngineSettings& settings);
     Status make_parts();
     Status make_context(bool stores_blocks);
+    Status make_image_reader();
     void make_stored_prompts(std::optional<BlockStore> store);
     Status check(const GenerationRequest& request) const;
+    Status check_images(const GenerationRequest& request) const;
 
     std::chrono::milliseconds pass();
     void run_tasks();
@@ -89,6 +92,7 @@ private:
     std::unique_ptr<ComputeContext> context_;
     std::unique_ptr<Sequences> sequences_;
     std::unique_ptr<Admission> admission_;
+    std::unique_ptr<ImageReader> images_;  // null where the model reads texts alone
     std::unique_ptr<BatchBuilder> batch_;
     std::unique_ptr<StoredPrompts> stored_;  // null where there is no cache on disk
 

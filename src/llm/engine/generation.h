@@ -47,6 +47,7 @@ struct Outcome {
 /// What an engine is asked for.
 struct GenerationRequest {
     Tokens prompt;
+    std::vector<ImagePiece> images;  ///< that the prompt's negative tokens stand for
     RequestSettings settings;
     std::string owner;                         ///< requests of one owner take turns with those of others
     std::string session;                       ///< for the log

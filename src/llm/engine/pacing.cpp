@@ -18,6 +18,7 @@ constexpr double kHope = 0.9;
 constexpr double kGotCores = 0.85;  // of the time: below that a neighbour has the cores
 constexpr double kIdleCore = 0.8;
 constexpr double kJudgedMs = 60;
+constexpr double kLeastIdleMs = 50;  // the system counts idle time in steps of 10
 constexpr double kLeastPatienceMs = 500, most_patience_ms = 8000;  // before another thread is tried again
 
 double blend(double average, double value) {
@@ -78,27 +79,37 @@ void PromptPacing::observe(int decoding, int prompt, double ms) {
         if (&other != &*size) other.ms *= size->ms / before;
 }
 
+void ThreadPacing::take_idle_core() {
+    waited_ms_ = 0;
+    if (idle_cores_() >= kIdleCore) ++threads_;
+    wall_ms_ = running_ms_ = 0;
+    was_crowded_ = false;
+}
+
+void ThreadPacing::expect_prompt() {
+    if (threads_ < most_ && waited_ms_ >= kLeastIdleMs) take_idle_core();
+}
+
 void ThreadPacing::observe(double wall_ms, double running_ms) {
     if (!adapt_) return;
     wall_ms_ += wall_ms;
     running_ms_ += running_ms;
     if (threads_ < most_) {
         waited_ms_ += wall_ms;
-        if (waited_ms_ < patience_ms_) return;
-        waited_ms_ = 0;
-        if (idle_cores_() >= kIdleCore) ++threads_;
-        wall_ms_ = running_ms_ = 0;
+        if (waited_ms_ >= patience_ms_) take_idle_core();
         return;
     }
     if (wall_ms_ < kJudgedMs) return;
-    const bool crowded = running_ms_ < kGotCores * wall_ms_ * threads_;
-    patience_ms_ =
-        crowded ? std::min(2 * patience_ms_, most_patience_ms) : std::max(kLeastPatienceMs, patience_ms_ / 2);
-    if (crowded && threads_ > 1) {
+    const bool is_crowded = running_ms_ < kGotCores * wall_ms_ * threads_;
+    patience_ms_ = is_crowded ? std::min(2 * patience_ms_, most_patience_ms)
+                              : std::max(kLeastPatienceMs, patience_ms_ / 2);
+    // A visitor of one look is gone before fewer threads are worth it.
+    if (is_crowded && was_crowded_ && threads_ > 1) {
         threads_ = std::clamp(static_cast<int>(running_ms_ / wall_ms_), 1, threads_ - 1);
         waited_ms_ = 0;
         idle_cores_();  // counts from here
     }
+    was_crowded_ = is_crowded;
     wall_ms_ = running_ms_ = 0;
 }
 

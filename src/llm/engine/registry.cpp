@@ -29,6 +29,7 @@ std::string identity_of(const std::string& path, const ModelFile& file, const Mo
     std::string all = identity_of(path);
     for (const std::string& part : file.parts) all += ' ' + identity_of(part);
     for (const auto& [adapter, scale] : settings.lora) all += ' ' + identity_of(adapter);
+    all += ' ' + identity_of(settings.mmproj);
     return all;
 }
 

@@ -228,7 +228,8 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         Chain chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
-            for (llama_token token : prompt) common_sampler_accept(chain.get(), token, false);
+            for (llama_token token : prompt)
+                if (!is_image_token(token)) common_sampler_accept(chain.get(), token, false);
         HR_ASSIGN(TokenFilter filter, TokenFilter::create(model, settings, params.preserved_tokens));
         if (greedy)  // its biases do nothing but ban; the chain, which knows them, is not used then
             for (const llama_logit_bias& bias : params.logit_bias) filter.ban(bias.token);

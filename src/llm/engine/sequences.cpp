@@ -11,8 +11,10 @@ constexpr std::size_t kWorthSaving = 32;
 }  // namespace
 
 std::size_t common_prefix(const Tokens& a, const Tokens& b) {
-    const std::size_t size = std::min(a.size(), b.size());
-    return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + size, b.begin()).first - a.begin());
+    const auto least = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+    const auto size =
+        static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + least, b.begin()).first - a.begin());
+    return without_cut_image(a, without_cut_image(b, size));
 }
 
 Sequences::Sequences(llama_context* context, bool divisible, std::size_t ram_bytes, std::size_t block_size)
@@ -83,19 +85,23 @@ int Sequences::extend(Id id, const Tokens& prompt) {
     Entry& own = entries_[id];
     if (!divisible_) return static_cast<int>(own.tokens.size());
     const std::size_t most = prompt.size() - 1;
+    // Of an image that was read in part all is taken: its tokens may have one position.
+    const std::size_t begin = without_cut_image(prompt, own.tokens.size());
     for (Id other = 0; other < static_cast<Id>(entries_.size()); ++other) {
         if (other == id || !entries_[other].used || entries_[other].variant != own.variant ||
             entries_[other].tokens.size() <= own.tokens.size())
             continue;
         const std::size_t size = std::min(common_prefix(entries_[other].tokens, prompt), most);
-        if (size > own.tokens.size()) share(other, id, own.tokens.size(), size);
+        if (size <= own.tokens.size()) continue;
+        if (own.tokens.size() > begin) truncate(id, begin);
+        share(other, id, own.tokens.size(), size);
     }
     return static_cast<int>(own.tokens.size());
 }
 
 void Sequences::share(Id from, Id to, std::size_t begin, std::size_t end) {
-    llama_memory_seq_cp(memory_, from, to, static_cast<llama_pos>(begin), static_cast<llama_pos>(end));
     Entry &source = entries_[from], &target = entries_[to];
+    llama_memory_seq_cp(memory_, from, to, position(source, begin), position(source, end));
     target.tokens.insert(target.tokens.end(), source.tokens.begin() + begin, source.tokens.begin() + end);
     target.cells.insert(target.cells.end(), source.cells.begin() + begin, source.cells.begin() + end);
     for (std::size_t i = begin; i < end; ++i) ++cell_users_[source.cells[i]];
@@ -132,10 +138,15 @@ void Sequences::give_back_cells(Entry& entry, std::size_t begin, std::size_t end
                       entry.cells.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
+llama_pos Sequences::position(const Entry& entry, std::size_t index) const {
+    return static_cast<llama_pos>(position_of(entry.tokens, index));
+}
+
 bool Sequences::truncate(Id id, std::size_t size) {
     Entry& entry = entries_[id];
+    size = without_cut_image(entry.tokens, size);
     // More than the tokens listed may be in memory: rejected drafts, a step that was broken off.
-    if (!llama_memory_seq_rm(memory_, id, static_cast<llama_pos>(size), -1)) {
+    if (!llama_memory_seq_rm(memory_, id, position(entry, size), -1)) {
         clear(id);
         return false;
     }
@@ -156,7 +167,7 @@ bool Sequences::shift(Id id, std::size_t from, std::size_t count) {
     const bool shared =
         std::any_of(entry.cells.begin() + static_cast<std::ptrdiff_t>(from + count), entry.cells.end(),
                     [&](std::uint32_t cell) { return cell_users_[cell] > 1; });
-    if (shared || !llama_memory_can_shift(memory_)) return false;
+    if (shared || has_images(entry.tokens) || !llama_memory_can_shift(memory_)) return false;
     const auto begin = static_cast<llama_pos>(from), end = static_cast<llama_pos>(from + count);
     if (!llama_memory_seq_rm(memory_, id, begin, end)) return false;
     llama_memory_seq_add(memory_, id, end, -1, -static_cast<llama_pos>(count));

@@ -111,6 +111,7 @@ private:
     void keep(Saved saved);
     bool restore(Id id, const Tokens& prompt, std::size_t better_than);
     void share(Id from, Id to, std::size_t begin, std::size_t end);
+    llama_pos position(const Entry& entry, std::size_t index) const;
     void take_cells(Entry& entry, std::size_t count);
     void give_back_cells(Entry& entry, std::size_t begin, std::size_t end);
 
@@ -127,7 +128,7 @@ private:
     std::list<Saved> saved_;  // the most recently used first
 };
 
-/// Tokens that two sequences have in common at their start.
+/// Tokens that two sequences have in common at their start, without an image that one of them has more of.
 std::size_t common_prefix(const Tokens& a, const Tokens& b);
 
 }  // namespace headrace::llm

@@ -135,7 +135,7 @@ bool StoredPrompts::waits_for_fetch(const Stream& stream, const std::vector<Stre
 
 /// Whether what is stored of a prompt is being looked for.
 bool StoredPrompts::begin(Stream& stream, Clock::time_point now) {
-    if (!reads_ || !stream.shares || stream.pending() <= 1) return false;
+    if (!reads_ || !stream.shares || stream.has_images() || stream.pending() <= 1) return false;
     stream.decoded = static_cast<std::size_t>(sequences_.extend(*stream.sequence, stream.tokens));
     const std::size_t size = store_.block_size;
     // The last token is left to be computed.

@@ -39,6 +39,17 @@ Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_p
     return std::unique_ptr<Stream>(new Stream(std::move(generation), std::move(sampler), std::move(stops)));
 }
 
+const ImagePiece* Stream::image_from(std::size_t index) const {
+    for (const ImagePiece& piece : generation->request().images)
+        if (index < piece.end()) return &piece;
+    return nullptr;
+}
+
+std::size_t Stream::pending_text() const {
+    const ImagePiece* image = image_from(decoded);
+    return image ? image->begin - std::min(decoded, image->begin) : pending();
+}
+
 bool Stream::take(const Sampler::Choice& choice, const Model& model, Clock::time_point now) {
     if (!first_token) first_token = now;
     const llama_token token = choice.token;

@@ -19,6 +19,17 @@ struct Stream {
     /// The tokens that the model has not read.
     std::size_t pending() const { return tokens.size() - decoded; }
     bool is_decoding() const { return sequence && pending() == 1 && tokens.size() > prompt_size; }
+    /// The image that the token with that index belongs to, or else the next one behind it; null: none.
+    const ImagePiece* image_from(std::size_t index) const;
+    bool has_images() const { return !generation->request().images.empty(); }
+    /// Whether an image comes next, in part or whole.
+    bool is_at_image() const { return pending() > 0 && is_image_token(tokens[decoded]); }
+    /// Tokens of text that come next.
+    std::size_t pending_text() const;
+    /// Where in the model's memory the token with that index is.
+    std::size_t position(std::size_t index) const {
+        return has_images() ? position_of(tokens, index) : index;
+    }
     bool has_ended() const { return outcome.reason != StopReason::none; }
     const RequestSettings& settings() const { return generation->request().settings; }
     LogContext log_context() const { return {generation->request().session, generation->id()}; }

@@ -43,6 +43,7 @@ Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const Giv
 Result<GuestModels::Load> GuestModels::read(const GivenParameters& given) const {
     Load load{.settings = settings_};
     load.names.add_own(settings_.context.draft_model);
+    load.names.add_own(settings_.model.mmproj);
     for (const auto& [path, scale] : settings_.model.lora) load.names.add_own(path);
     if (given.values.empty() && !given.mistake) return load;
     HR_ASSIGN(load.settings, with_given(settings_, given, Level::model, load.warnings));
@@ -62,6 +63,7 @@ Status GuestModels::confine(Load& load) const {
     };
     if (settings.context.draft_model != settings_.context.draft_model)
         HR_TRY(confine_file(settings.context.draft_model));
+    if (settings.model.mmproj != settings_.model.mmproj) HR_TRY(confine_file(settings.model.mmproj));
     if (settings.model.lora != settings_.model.lora)
         for (auto& [path, scale] : settings.model.lora) HR_TRY(confine_file(path));
     if (settings_.model_root.empty()) return success();

@@ -2,9 +2,11 @@
 
 #include <atomic>
 
+#include "llm/hosting/given_parameters.h"
 #include "llm/hosting/guest_models.h"
 #include "llm/log/log.h"
 #include "llm/log/log_settings.h"
+#include "llm/parameters/parameters.h"
 #include "llm/service/language_model.h"
 #include "llm/service/statistics.h"
 #include "llm/service/vectors.h"

@@ -80,6 +80,8 @@ void expect_llama_errors(bool expected) { errors_are_expected = expected; }
 
 std::string take_llama_errors() { return std::exchange(errors, {}); }
 
+ggml_log_callback llama_log_callback() { return take_piece; }
+
 void capture_llama_log() {
     static std::once_flag once;
     std::call_once(once, [] {

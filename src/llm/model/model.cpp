@@ -296,6 +296,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
                        template_error(*model, settings.chat_template, e.what()));
     }
     HR_TRY(model->read_adapters(settings));
+    HR_TRY(model->read_projector(settings));
     HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / kMib);
     return std::shared_ptr<const Model>(std::move(model));
 }
@@ -333,7 +334,16 @@ Status Model::read_adapters(const ModelSettings& settings) {
     return success();
 }
 
+Status Model::read_projector(const ModelSettings& settings) {
+    if (settings.mmproj.empty()) return success();
+    Result<std::unique_ptr<Projector>> projector = Projector::load(settings, model_);
+    if (!projector.ok()) return projector.error().within("mmproj").of_parameter("mmproj");
+    projector_ = std::move(projector).value();
+    return success();
+}
+
 Model::~Model() {
+    projector_.reset();
     if (templates_) common_chat_templates_free(templates_);
     if (model_) llama_model_free(model_);  // its adapters, too
 }

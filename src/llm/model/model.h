@@ -7,6 +7,7 @@
 #include <llama.h>
 
 #include "base/result.h"
+#include "llm/images/projector.h"
 #include "llm/settings.h"
 #include "remote/host.h"
 
@@ -14,7 +15,6 @@ struct common_chat_templates;
 
 namespace headrace::llm {
 
-using Tokens = std::vector<llama_token>;
 struct ContextNeeds;
 struct ModelFile;
 struct Placement;
@@ -38,6 +38,8 @@ public:
     const llama_vocab* vocab() const { return vocab_; }
     const common_chat_templates* templates() const { return templates_; }
     const std::vector<llama_adapter_lora*>& adapters() const { return adapters_; }
+    /// What reads images for it; null where it reads texts alone.
+    const Projector* projector() const { return projector_.get(); }
     const std::string& path() const { return path_; }
     const std::string& description() const { return description_; }
     /// The file's, under its names; lists are null.
@@ -68,12 +70,14 @@ private:
     Model() = default;
     Status read_weights(const ModelSettings& settings, Placement& placement);
     Status read_adapters(const ModelSettings& settings);
+    Status read_projector(const ModelSettings& settings);
 
     std::vector<std::shared_ptr<remote::Host>> hosts_;
     llama_model* model_ = nullptr;
     const llama_vocab* vocab_ = nullptr;
     common_chat_templates* templates_ = nullptr;
     std::vector<llama_adapter_lora*> adapters_;
+    std::unique_ptr<const Projector> projector_;
     std::string path_, description_;
     Parameters metadata_;
     std::uint64_t weights_sample_ = 0;

@@ -43,8 +43,9 @@ std::span<const Row> ignored_rows() {
                 "the model's chat template or chat.template decides"),
         ignored("ignored.speculative", "speculative_type spec_type n_min p_min p_split draft_p_split",
                 "drafts come from speculative.draft.model, or else from repeated n-grams"),
-        ignored("ignored.loading", "fit fit_ctx control_vector control_vectors mmproj image warmup",
-                "not offered: models are text-only and placed by n_gpu_layers, devices and repack"),
+        ignored("ignored.loading", "fit fit_ctx control_vector control_vectors image warmup",
+                "not offered: images come in messages, and models are placed by n_gpu_layers, devices and "
+                "repack"),
         ignored("ignored.sampling", "backend_sampling",
                 "sampling runs on the CPU, where every sampler and grammar can be had"),
         ignored("ignored.time", "t_max_prompt_ms", "scheduling.timeout_ms counts the prompt, too"),

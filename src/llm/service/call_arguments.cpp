@@ -12,114 +12,16 @@
 #include <set>
 #include <string_view>
 
+#include "llm/service/parser_text.h"
 #include "llm/service/text_rules.h"
 
 namespace headrace::llm {
 namespace {
 
-using Id = std::size_t;
-using Ids = std::vector<Id>;
+using Id = ParserText::Id;
+using Ids = ParserText::Ids;
 using Tag = common_chat_peg_builder;
 using ElementTag = common_chat_peg_minimax_m3_mapper;
-
-/// A parser as llama.cpp writes it down: nodes by their number, of which a few are rules with names.
-class ParserText {
-public:
-    explicit ParserText(const std::string& text) : whole_(common_json::parse(text)) {}
-
-    std::string text() const { return whole_.dump(); }
-    Id size() const { return whole_.at("parsers").size(); }
-    Id root() const { return whole_.at("root").get<Id>(); }
-    void set_root(Id id) { whole_["root"] = id; }
-    const common_json& at(Id id) const { return whole_.at("parsers").at(id); }
-    std::string kind(Id id) const { return at(id).at("type").get<std::string>(); }
-
-    bool has_rule(const std::string& name) const { return whole_.at("rules").contains(name); }
-
-    std::string tag(Id id) const { return kind(id) == "tag" ? at(id).at("tag").get<std::string>() : ""; }
-
-    Ids children(Id id) const {
-        const common_json& node = at(id);
-        if (node.contains("children")) return node.at("children").get<Ids>();
-        if (node.contains("child")) return {node.at("child").get<Id>()};
-        if (kind(id) == "ref") return {whole_.at("rules").at(node.at("name").get<std::string>()).get<Id>()};
-        return {};
-    }
-
-    void set_children(Id id, const Ids& children) {
-        common_json& node = whole_["parsers"][id];
-        if (node.contains("children"))
-            node["children"] = children;
-        else
-            node["child"] = children.front();
-    }
-
-    Id add(common_json node) {
-        whole_["parsers"].push_back(node);
-        return size() - 1;
-    }
-
-    Id with_children(Id id, const Ids& children) {
-        const Id copy = add(at(id));
-        set_children(copy, children);
-        return copy;
-    }
-
-    Id literal(const std::string& text) { return add({{"type", "literal"}, {"literal", text}}); }
-    Id sequence(const Ids& children) { return add({{"type", "sequence"}, {"children", children}}); }
-    Id choice(const Ids& children) { return add({{"type", "choice"}, {"children", children}}); }
-
-    Id any_number_of(Id child) {
-        return add({{"type", "repetition"}, {"child", child}, {"min_count", 0}, {"max_count", -1}});
-    }
-
-    /// The node, which is written by that rule's right side.
-    Id written_as(Id id, const std::string& rule) {
-        return add({{"type", "gbnf"}, {"child", id}, {"grammar", rule}});
-    }
-
-    /// What a rule or a reference to one is.
-    Id meaning(Id id) const {
-        while (kind(id) == "rule" || kind(id) == "ref") id = children(id).front();
-        return id;
-    }
-
-    /// The first node within another that has the tag, or is of that kind.
-    std::optional<Id> find(Id id, std::string_view wanted) const {
-        Ids found;
-        std::set<Id> seen;
-        find(id, wanted, found, seen);
-        return found.empty() ? std::nullopt : std::optional(found.front());
-    }
-
-    /// The literals that such tags stand around.
-    std::set<std::string> all_named(Id id, std::string_view tag) const {
-        Ids found;
-        std::set<Id> seen;
-        find(id, tag, found, seen);
-        std::set<std::string> names;
-        for (const Id tagged : found)
-            if (const std::optional<Id> text = find(tagged, "literal"))
-                names.insert(at(*text).at("literal").get<std::string>());
-        return names;
-    }
-
-    /// The first of them.
-    std::string named(Id id, std::string_view tag) const {
-        const std::optional<Id> found = find(id, tag);
-        const std::set<std::string> names = found ? all_named(*found, tag) : std::set<std::string>();
-        return names.empty() ? "" : *names.begin();
-    }
-
-private:
-    void find(Id id, std::string_view wanted, Ids& found, std::set<Id>& seen) const {
-        if (!seen.insert(id).second) return;
-        if (tag(id) == wanted || kind(id) == wanted) found.push_back(id);
-        for (const Id child : children(id)) find(child, wanted, found, seen);
-    }
-
-    common_json whole_;
-};
 
 /// Writes the parser anew where arguments are not held to their schema.
 class StrictArguments {
@@ -375,16 +277,65 @@ private:
     bool is_complete_ = true;
 };
 
+/// Takes from each choice what begins with a text between marks of its own, if a call remains. An empty text
+/// would stand before the call otherwise, and llama.cpp does not find the call of Functionary 3.2 behind one.
+class CallsAlone {
+public:
+    explicit CallsAlone(ParserText& parser) : parser_(parser) {}
+
+    /// False where there was none.
+    bool write() {
+        visit(parser_.root());
+        return is_changed_;
+    }
+
+private:
+    void visit(Id id) {
+        if (!seen_.insert(id).second) return;
+        if (parser_.kind(id) == "choice") {
+            const Ids all = parser_.children(id);
+            Ids calls;
+            for (const Id child : all)
+                if (!begins_with_marked_text(child)) calls.push_back(child);
+            const auto has_call = [&](Id child) { return parser_.find(child, Tag::TOOL).has_value(); };
+            if (calls.size() < all.size() && std::ranges::any_of(calls, has_call)) {
+                parser_.set_children(id, calls);
+                is_changed_ = true;
+            }
+        }
+        for (const Id child : parser_.children(id)) visit(child);
+    }
+
+    bool begins_with_marked_text(Id id) const {
+        Ids first;
+        add_first(id, first);
+        return first.size() == 2 && parser_.kind(first[0]) == "literal" &&
+               parser_.tag(first[1]) == Tag::CONTENT;
+    }
+
+    /// The first two nodes of a sequence, of which sequences may be part.
+    void add_first(Id id, Ids& first) const {
+        if (parser_.kind(parser_.meaning(id)) != "sequence") return first.push_back(parser_.meaning(id));
+        for (const Id child : parser_.children(parser_.meaning(id)))
+            if (first.size() < 2) add_first(child, first);
+    }
+
+    ParserText& parser_;
+    std::set<Id> seen_;
+    bool is_changed_ = false;
+};
+
 }  // namespace
 
-CallFormat with_strict_arguments(const common_chat_params& format,
-                                 const std::vector<common_chat_tool>& tools) {
+CallFormat with_strict_arguments(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
+                                 bool is_forced) {
     CallFormat whole{.grammar = format.grammar};
     if (format.parser.empty()) return whole;
     whole.parser.load(format.parser);
     ParserText parser(format.parser);
     const bool is_marked = parser.find(parser.root(), Tag::TOOL_ARG).has_value();
-    if (format.grammar.empty() || !(is_marked || parser.has_rule("gemma4-dict"))) return whole;
+    const bool is_cut = is_forced && CallsAlone(parser).write();
+    if (format.grammar.empty() || !(is_marked || is_cut || parser.has_rule("gemma4-dict"))) return whole;
     bool is_complete = false;
     std::string grammar = build_grammar([&](const common_grammar_builder& builder) {
         is_complete = StrictArguments(parser, tools, builder).write();

@@ -22,8 +22,9 @@ struct CallFormat {
 ///
 /// What may be any text here, too: values whose schema says neither what they may be (enum, const, pattern,
 /// format, lengths) nor anything but that, and those that are put together with allOf. Optional arguments may
-/// come twice. Throws what llama.cpp throws.
-CallFormat with_strict_arguments(const common_chat_params& format,
-                                 const std::vector<common_chat_tool>& tools);
+/// come twice. is_forced: the answer has no form in which a text between marks of its own comes before a
+/// call. Throws what llama.cpp throws.
+CallFormat with_strict_arguments(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
+                                 bool is_forced);
 
 }  // namespace headrace::llm

@@ -86,7 +86,7 @@ std::string answer_grammar(const std::string& schema) {
 
 std::string call_grammar(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
                          const CallRules& rules) {
-    const auto [parser, calls] = with_strict_arguments(format, tools);
+    const auto [parser, calls] = with_strict_arguments(format, tools, rules.is_forced);
     const std::string& begun = format.thinking_start_tag;
     const bool thinks = !begun.empty() && format.generation_prompt.find(begun) != std::string::npos;
     const CallShape shape(parser, rules.may_think || thinks);

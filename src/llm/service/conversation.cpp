@@ -21,6 +21,21 @@ bool has_control_tokens(const Model& model, const Tokens& tokens) {
     });
 }
 
+/// Images as marks between the texts.
+void add_parts(const Message& message, common_chat_msg& entry) {
+    std::vector<std::string> texts = message.parts;
+    if (!message.images.empty() && texts.empty() && !message.content.empty()) {
+        texts = {message.content};
+        entry.content.clear();
+    }
+    auto image = message.images.begin();
+    for (std::size_t i = 0; i <= texts.size(); ++i) {
+        for (; image != message.images.end() && (image->part <= i || i == texts.size()); ++image)
+            entry.content_parts.push_back({"media_marker", Projector::marker()});
+        if (i < texts.size()) entry.content_parts.push_back({"text", texts[i]});
+    }
+}
+
 common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSettings& settings,
                                        bool use_jinja) {
     common_chat_templates_inputs inputs;
@@ -29,7 +44,7 @@ common_chat_templates_inputs inputs_of(const Messages& messages, const RequestSe
         entry.role = message.role;
         entry.content = message.content;
         entry.reasoning_content = message.reasoning;
-        for (const std::string& part : message.parts) entry.content_parts.push_back({"text", part});
+        add_parts(message, entry);
         entry.tool_call_id = message.tool_call_id;
         entry.tool_name = message.tool_name;
         for (const ToolCall& call : message.tool_calls)
@@ -189,6 +204,40 @@ Result<std::string> render_chat(const Model& model, Prompt& prompt, RequestSetti
     }
 }
 
+std::vector<const Image*> images_of(const Messages& messages) {
+    std::vector<const Image*> images;
+    for (const Message& message : messages)
+        for (const Image& image : message.images) images.push_back(&image);
+    return images;
+}
+
+/// Those of the prompt's text, and of its messages' images in it.
+Status read_tokens(const Model& model, Prompt& prompt) {
+    const std::vector<const Image*> images = images_of(prompt.messages);
+    if (images.empty()) {
+        prompt.tokens = model.tokenize(prompt.text, true, true);
+        return success();
+    }
+    HR_ASSIGN(ImagePrompt read, model.projector()->tokenize(prompt.text, images));
+    prompt.tokens = std::move(read.tokens);
+    prompt.images = std::move(read.pieces);
+    return success();
+}
+
+/// Before they are written into a template.
+Status check_images(const Model& model, const Messages& messages) {
+    for (const Image* image : images_of(messages)) {
+        if (!image->file || image->file->empty()) return invalid("{}: it is empty", image->name);
+        if (!model.projector())
+            return unsupported(
+                       "image input is not supported: {} was loaded without mmproj, the file that reads "
+                       "images",
+                       model.description())
+                .of_parameter(image->name);
+    }
+    return success();
+}
+
 Error too_many_bytes(std::string_view text, int context_size) {
     return failure(
         Code::prompt_too_long,
@@ -225,6 +274,7 @@ Result<Prompt> make_prompt(const Model& model, const Messages& history, std::str
 
 Result<Prompt> make_prompt(const Model& model, Messages messages, int context_size,
                            RequestSettings& settings) {
+    HR_TRY(check_images(model, messages));
     const std::size_t most = model.most_bytes(static_cast<std::size_t>(context_size));
     const Prompt prompt{.chat = true, .messages = with_system(std::move(messages), settings)};
     const int room = context_size - std::min(kLeastAnswer, context_size / 4);
@@ -234,7 +284,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
         Prompt shorter = without_oldest(prompt, pairs);
         HR_ASSIGN(shorter.text, render_chat(model, shorter, settings));
         if (shorter.text.size() > most) return too_many_bytes(shorter.text, context_size);
-        shorter.tokens = model.tokenize(shorter.text, true, true);
+        HR_TRY(read_tokens(model, shorter));
         return shorter;
     };
     const auto fits = [&](const Result<Prompt>& tried) {

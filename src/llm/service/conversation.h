@@ -16,10 +16,11 @@ namespace headrace::llm {
 /// What a model is given for an input.
 struct Prompt {
     Tokens tokens;
-    std::string text;         ///< that they are of; empty where they were given
-    bool chat = false;        ///< the input was a message, so that the answer is one
-    std::size_t dropped = 0;  ///< oldest messages that were left out for lack of room
-    Messages messages;        ///< with the input's, those that were not left out
+    std::vector<ImagePiece> images;  ///< that stand among the tokens
+    std::string text;                ///< that they are of; empty where they were given
+    bool chat = false;               ///< the input was a message, so that the answer is one
+    std::size_t dropped = 0;         ///< oldest messages that were left out for lack of room
+    Messages messages;               ///< with the input's, those that were not left out
     std::shared_ptr<const common_chat_params> format;  ///< how the template writes reasoning and tool calls
 };
 

@@ -48,8 +48,8 @@ void note_context_size(const Engine& engine, const ContextSettings& context, Not
     if (context.n_ctx > 0 && context.n_ctx != engine.context_tokens())
         note(notes, "n_ctx",
              fmt::format(
-                 "'n_ctx' is {} in place of {}: contexts are multiples of 256 tokens and hold one of each of "
-                 "max_sequences",
+                 "'n_ctx' is {} in place of {}: contexts are multiples of 256 tokens, of which each of "
+                 "max_sequences needs one",
                  engine.context_tokens(), context.n_ctx));
     const int trained = llama_model_n_ctx_train(engine.model().get());
     if (context.n_ctx == kTrainedContext && engine.context_tokens() < trained)

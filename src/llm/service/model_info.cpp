@@ -65,6 +65,7 @@ ModelInfo info_of(const LoadedModel& loaded) {
     if (const Engine* engine = loaded.runner.engine.get()) {
         info.context_tokens = engine->context_tokens();
         info.context_bytes = static_cast<std::int64_t>(engine->context_bytes());
+        info.reads_images = engine->model().projector() != nullptr;
         info.request_tokens = engine->context_size();
     } else {
         info.request_tokens = static_cast<std::int64_t>(loaded.runner.embedder->longest());

@@ -46,16 +46,37 @@ void write_texts(std::vector<std::vector<TokenProbability>>& rows, const Model& 
         for (TokenProbability& entry : row) entry.text = model.piece(entry.token, true);
 }
 
+Result<Prompt> prompt_after(Messages history, const RequestInput& input, const Model& model, int context_size,
+                            RequestSettings& request) {
+    if (input.messages.empty()) return make_prompt(model, history, input.prompt, context_size, request);
+    history.insert(history.end(), input.messages.begin(), input.messages.end());
+    return make_prompt(model, std::move(history), context_size, request);
+}
+
+bool is_too_long(const Result<Prompt>& prompt, int context_size) {
+    if (!prompt.ok()) return prompt.error().code == Code::prompt_too_long;
+    return std::cmp_greater_equal(prompt.value().tokens.size(), context_size);
+}
+
 /// The settings may be extended by what the chat template wants.
 Result<Prompt> prompt_of(RequestInput& input, const Engine& engine, int context_size) {
     if (!input.tokens.empty()) return Prompt{.tokens = input.tokens};
     RequestSettings& request = input.settings.request;
     Messages history = request.previous_messages;
-    if (history.empty() && request.history) history = input.session->messages();
-    if (input.messages.empty())
-        return make_prompt(engine.model(), history, input.prompt, context_size, request);
-    history.insert(history.end(), input.messages.begin(), input.messages.end());
-    return make_prompt(engine.model(), std::move(history), context_size, request);
+    const bool remembers = history.empty() && request.history;
+    if (remembers) history = input.session->messages();
+    const Model& model = engine.model();
+    if (!remembers || request.drops_oldest || history.empty())
+        return prompt_after(std::move(history), input, model, context_size, request);
+    RequestSettings alone = request;
+    Result<Prompt> prompt = prompt_after(std::move(history), input, model, context_size, request);
+    if (!is_too_long(prompt, context_size)) return prompt;
+    const Result<Prompt> first = prompt_after({}, input, model, context_size, alone);
+    if (!first.ok() || is_too_long(first, context_size)) return prompt;  // it would never fit
+    return failure(Code::context_full,
+                   "the conversation leaves no room for another message in the context of {} tokens. Begin a "
+                   "new one, set drop_oldest to true, or load the model with a larger n_ctx",
+                   context_size);
 }
 
 /// A request that asks for less of the context than it may have.
@@ -160,6 +181,7 @@ Status TextRequest::submit() {
     HR_ASSIGN(prompt_, prompt_of(input_, engine, room));
     if (limit > 0) HR_TRY(keep_within(prompt_, room, request));
     HR_ASSIGN(generation_, engine.submit({.prompt = prompt_.tokens,
+                                          .images = prompt_.images,
                                           .settings = request,
                                           .owner = input_.session->owner,
                                           .session = input_.session->label(),

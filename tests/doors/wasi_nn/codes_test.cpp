@@ -7,6 +7,7 @@
 namespace headrace::wasi_nn_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class WasiNnCodes : public EachLibrary {};
@@ -26,7 +27,19 @@ TEST_P(WasiNnCodes, APromptBeyondTheContextIsPromptTooLong) {
     EXPECT_EQ(host.ask(context, question).substr(0, answer.size()), answer) << "the context goes on";
 }
 
-/// 101 is kept for hosts that know it.
+TEST_P(WasiNnCodes, AConversationThatMayLeaveNothingOutIsContextFullAtItsEnd) {
+    const Host host(*library);
+    const std::uint32_t context = host.open(host.load(
+        R"({"n_threads": 1, "n_ctx": 256, "temperature": 0, "history": true, "drop_oldest": false})"));
+    std::string told;
+    for (int turn = 0; turn < 40 && !told.starts_with("error"); ++turn) told = host.ask(context, question);
+    EXPECT_EQ(told, "error 101");
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
+                AllOf(HasSubstr(R"("code":"context_full")"), HasSubstr("drop_oldest")));
+    EXPECT_EQ(host.ask(context, words(4000)), "error 102") << "which would not fit in any conversation";
+    EXPECT_EQ(host.ask(context, question, R"({"drop_oldest": true})").substr(0, answer.size()), answer);
+}
+
 TEST_P(WasiNnCodes, AnAnswerThatFillsTheContextIsNoErrorAndSaysSo) {
     const Host host(*library);
     const std::uint32_t context =

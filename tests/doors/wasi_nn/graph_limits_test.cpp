@@ -134,6 +134,37 @@ TEST_P(WasiNnGraphLimits, HoldTheNumberOfContextsWhichUnloadingGivesBack) {
     EXPECT_EQ(library->init_execution_context(host.ctx(), other, &context), library->numbers.busy);
 }
 
+TEST_P(WasiNnGraphLimits, KeepAGuestThatFloodsLoopsAndLeaksFromHurtingAnother) {
+    const Host host(*library), hostile(*library, R"({"max_compute_ms": 20, "max_graphs": 3, "max_contexts": 5,
+                                                     "max_graph_bytes": 4000000})");
+    const std::uint32_t context = host.open(load(host, sum_and_product()));
+    const std::uint32_t loop = load(hostile, endless()), looping = hostile.open(loop);
+    constexpr std::uint32_t kMuch = 400;
+    std::atomic<bool> ended = false;
+    std::thread flooding([&] {
+        std::uint32_t number = 0;
+        for (int leaked = 0; !ended; ++leaked) {
+            EXPECT_EQ(try_load(hostile, sum_and_product(), &number), leaked < 2 ? 0 : library->numbers.busy);
+            EXPECT_EQ(library->init_execution_context(hostile.ctx(), loop, &number),
+                      leaked < 4 ? 0 : library->numbers.busy);
+            EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(kMuch * kMuch), {kMuch, kMuch}), 0);
+            EXPECT_EQ(library->compute(hostile.ctx(), looping), library->numbers.timed_out);
+            EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(9 * kMuch * kMuch), {3 * kMuch, 3 * kMuch}),
+                      library->numbers.no_memory);
+        }
+    });
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_EQ(set(host, context, 0, {float(i), 2}, {1, 2}), 0);
+        EXPECT_EQ(set(host, context, 1, {1, 1}, {2}), 0);
+        EXPECT_EQ(library->compute(host.ctx(), context), 0);
+        EXPECT_THAT(values_of(library->get_output(host.ctx(), context, 0)), ElementsAre(i + 1, 3));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    ended = true;
+    flooding.join();
+    host.open(load(host, sum_and_product()));
+}
+
 TEST_P(WasiNnGraphLimits, MayForbidModelsThatGuestsBring) {
     const TemporaryFolder folder;
     const std::string path = folder / "sums.onnx";

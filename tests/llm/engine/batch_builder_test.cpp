@@ -13,7 +13,7 @@ class BatchBuilderTest : public EngineParts {
 protected:
     BatchBuilderTest() : EngineParts(3) {
         settings.context.n_ubatch = 32;
-        batch.emplace(*model, *context, *sequences, nullptr, settings,
+        batch.emplace(*model, *context, *sequences, nullptr, nullptr, settings,
                       static_cast<int>(llama_n_ctx_seq(context->get())), counters);
     }
     /// A stream with a sequence of its own.

@@ -64,6 +64,35 @@ TEST(ThreadPacing, DropsThreadsThatANeighborKeepsFromRunning) {
     EXPECT_EQ(pacing.threads(), 1) << "no core idles";
 }
 
+TEST(ThreadPacing, KeepsThreadsThatWereDisturbedOnce) {
+    ThreadPacing pacing(2, true, [] { return 0.0; });
+    for (int i = 0; i < 20; ++i) {
+        pacing.observe(300, 450);  // one long step
+        for (int j = 0; j < 10; ++j) pacing.observe(10, 19.5);
+        EXPECT_EQ(pacing.threads(), 2);
+    }
+}
+
+TEST(ThreadPacing, LooksForAnIdleCoreBeforeAPrompt) {
+    double idle = 0;
+    int looks = 0;
+    ThreadPacing pacing(2, true, [&] { return ++looks, idle; });
+    const auto read = [&](int steps) {
+        for (int i = 0; i < steps; ++i) {
+            pacing.expect_prompt();
+            pacing.observe(10, 10);
+        }
+    };
+    for (int i = 0; i < 40; ++i) pacing.observe(10, 12);  // several times, so that patience is long
+    ASSERT_EQ(pacing.threads(), 1);
+    read(20);
+    EXPECT_EQ(pacing.threads(), 1) << "no core idles";
+    EXPECT_LE(looks, 6) << "what idled in a few milliseconds cannot be told";
+    idle = 1.0;
+    read(6);
+    EXPECT_EQ(pacing.threads(), 2);
+}
+
 TEST(ThreadPacing, TakesACoreBackThatIdles) {
     double idle = 0;
     ThreadPacing pacing(2, true, [&] { return idle; });

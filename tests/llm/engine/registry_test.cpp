@@ -70,7 +70,8 @@ TEST_P(SharedEngine, HasASettingInItsKeyExactlyWhenThatMatters) {
 
 TEST_P(SharedEngine, IsSharedExactlyWhenNothingThatMattersDiffers) {
     // Locked pages and folders of the system are not for tests, and the others name files that are not there.
-    if (is_one_of(row, {"model.use_mlock", "speculative.draft.model", "adapters.lora", "cache.dir"})) {
+    if (is_one_of(row, {"model.use_mlock", "model.mmproj", "speculative.draft.model", "adapters.lora",
+                        "cache.dir"})) {
         EXPECT_FALSE(static_cast<const EngineSettings&>(base) == changed);
         return;
     }

@@ -226,5 +226,23 @@ TEST_F(SequencesTest, HasNoPlaceWhenAllAreBusyAndGivesUpTheOldestIdleOne) {
     EXPECT_EQ(sequences->busy_count(), 3u);
 }
 
+TEST(CommonPrefix, HasAnImageWholeOrNotAtAll) {
+    const std::string one(64, '5');
+    std::string other = one;
+    other.back() = '4';  // equal for seven tokens
+    const auto prompt = [](const std::string& image, std::size_t count, llama_token end) {
+        Tokens tokens = image_tokens(image, count, count);
+        tokens.insert(tokens.begin(), {1, 2});
+        tokens.push_back(end);
+        return tokens;
+    };
+    EXPECT_EQ(common_prefix(prompt(one, 16, 3), prompt(one, 16, 3)), 19u);
+    EXPECT_EQ(common_prefix(prompt(one, 16, 3), prompt(one, 16, 4)), 18u);
+    EXPECT_EQ(common_prefix(prompt(one, 16, 3), prompt(other, 16, 3)), 2u);
+    Tokens part = prompt(one, 16, 3);
+    part.resize(10);  // it was read so far
+    EXPECT_EQ(common_prefix(part, prompt(one, 16, 3)), 2u);
+}
+
 }  // namespace
 }  // namespace headrace::llm

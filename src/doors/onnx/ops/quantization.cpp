@@ -32,14 +32,20 @@ std::int64_t block_size_of(const Node& node) {
     return block;
 }
 
+/// Of each place along an extent, which may be open: the block that it lies in.
+Operand blocks_of(OpWriter& g, const Dim& extent, std::int64_t block) {
+    if (!extent.is_symbolic()) return blocks_of_places(extent.size(), block);
+    return g.op("div", {g.positions(extent), known(block, ElementType::i64)});
+}
+
 /// The catalog's blocks have one size: where the last one is smaller, each element gets its own number.
 Operand even_scale_blocks(OpWriter& g, const Operand& x, const Operand& v, int axis, std::int64_t block) {
     const auto at = static_cast<std::size_t>(axis);
     const Dim extent = g.shape(x).at(at), count = g.shape(v).at(at);
-    if (extent.is_symbolic() || count.is_symbolic() || extent == count * Dim(block)) return v;
-    refuse_if(!(count == divided_up(extent, block)), "{} blocks of {} for an extent of {}", count.size(),
-              block, extent.size());
-    return g.op("gather", {v, blocks_of_places(extent.size(), block)}, {{"axis", axis}});
+    if (extent == count * Dim(block)) return v;
+    refuse_if(!extent.is_symbolic() && !count.is_symbolic() && !(count == divided_up(extent, block)),
+              "{} blocks of {} for an extent of {}", count.size(), block, extent.size());
+    return g.op("gather", {v, blocks_of(g, extent, block)}, {{"axis", axis}});
 }
 
 /// A scale or zero point so that it broadcasts: per tensor, per axis, or in blocks along the axis.
@@ -60,8 +66,7 @@ Operand for_each_element(OpWriter& g, const Node& node, const Operand& x, const 
     if (block == 0 || g.rank(v) != g.rank(x) || g.rank(x) == 0 || g.has_shape(v, g.shape(x)))
         return g.cast(v, ElementType::f32);
     const Dim extent = g.shape(x).at(static_cast<std::size_t>(axis));
-    const std::int64_t count = g.fixed(extent, "the extent that is divided into blocks");
-    return g.cast(g.op("gather", {v, blocks_of_places(count, block)}, {{"axis", axis}}), ElementType::f32);
+    return g.cast(g.op("gather", {v, blocks_of(g, extent, block)}, {{"axis", axis}}), ElementType::f32);
 }
 
 /// To a type that the catalog's op does not know.

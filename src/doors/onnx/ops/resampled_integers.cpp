@@ -1,7 +1,9 @@
 #include "doors/onnx/ops/resampled_integers.h"
 
 #include <array>
+#include <ranges>
 
+#include "doors/onnx/ops/closed_resampling.h"
 #include "doors/onnx/ops/open_resampling.h"
 
 namespace headrace::onnx {
@@ -28,17 +30,41 @@ std::array<Neighbor, 2> neighbors_of(OpWriter& g, const ResizedAxis& axis, const
             Neighbor{g.cast(high, ElementType::i64), share(halves ? 0.5 : 0.0, low)}};
 }
 
+/// Halves go up where ONNX Runtime sums up in fixed point, which it does for 8 bits, and away from 0
+/// elsewhere.
+Operand rounded_to(OpWriter& g, const Operand& y, ElementType type) {
+    const auto half_up = [&](const Operand& x) { return g.op("floor", {g.plus(x, 0.5)}); };
+    const auto clamped = [&](double least, double most) {
+        return g.cast(g.op("clamp", {half_up(y)}, {{"min_value", least}, {"max_value", most}}), type);
+    };
+    if (type == ElementType::u8) return clamped(0, 255);
+    if (type == ElementType::i8) return clamped(-128, 127);
+    return g.cast(g.op("mul", {g.op("sign", {y}), half_up(g.op("abs", {y}))}), type);
+}
+
 }  // namespace
+
+Operand antialiased_integers(OpWriter& g, const Node& node, const Operand& x,
+                             const std::vector<std::pair<int, ResizedAxis>>& axes, const Operand& stays) {
+    Operand y = x;
+    for (const auto& [dim, axis] : std::views::reverse(axes)) {
+        const Operand real = g.cast(y, ElementType::f32);
+        y = rounded_to(g,
+                       stays || axis.is_open() ? resized_open_axis(g, real, dim, axis, node, stays)
+                                               : resized_closed_axis(g, real, dim, axis, node),
+                       x->type);
+    }
+    return y;
+}
 
 Operand interpolated_integers(OpWriter& g, const Node& node, const Operand& x,
                               const std::vector<std::pair<int, ResizedAxis>>& axes, const Operand& stays) {
     const std::string mode = node.text("mode", "linear");
-    const bool antialias = node.flag("antialias", false);
-    if (mode == "cubic" || antialias)
+    if (mode == "cubic")
         throw Refused(
-            fmt::format("mode is {} with antialias={:d}, and the image is {}; integers are interpolated "
-                        "linearly without it",
-                        mode, antialias, name_of(x->type)),
+            fmt::format("mode is cubic, and the image is {}; integers are interpolated linearly, or "
+                        "with antialias=1",
+                        name_of(x->type)),
             "Cast the image to float before it");
     const int rank = g.rank(x);
     std::vector<Operand> points;

@@ -102,7 +102,8 @@ Operand resized(OpWriter& g, const Node& node, const Operand& x, const ResizedAx
     check_closed(pairs);
     const Operand stays = whether_all_stay(g, node, pairs);
     if (node.text("mode", "nearest") != "nearest" && !x->is_float())
-        return interpolated_integers(g, node, x, pairs, stays);
+        return node.flag("antialias", false) ? antialiased_integers(g, node, x, pairs, stays)
+                                             : interpolated_integers(g, node, x, pairs, stays);
     if (is_for_resample2d(node, pairs, g.rank(x))) return resampled_plain(g, node, x, pairs);
     Operand y = x;
     for (const auto& [dim, axis] : pairs)

@@ -218,10 +218,11 @@ Operand stft(OpWriter& g, const Node& node) {
     if (!is_known(node.operand(1)) || !is_known(node.optional(3))) {
         invalid_if(!window && !node.optional(3), "there is neither a window nor a frame_length");
         const auto one = [&](std::size_t i, std::string_view what) {
-            return dims_of(g, node, i, what).at(0);
+            const Operand told = g.reshape(g.cast(node.operand(i), ElementType::i64), {1});
+            return extents_of(g, is_known(told) ? told : checked_numbers(g, told, what, 1)).at(0);
         };
-        const Dim step = one(1, "frame_step"),
-                  length = node.optional(3) ? one(3, "frame_length") : g.size(window);
+        const Dim step = one(1, "the frame_step"),
+                  length = node.optional(3) ? one(3, "the frame_length") : g.size(window);
         return g.cast(joined_parts(g, stft_as_told(g, node, parts, length, step)), signal->type);
     }
     const std::int64_t step = node.integer_at(1, "frame_step"), length = frame_length(g, node);

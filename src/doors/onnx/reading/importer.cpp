@@ -22,6 +22,13 @@ const std::pair<AttributeMessage, const Scope*>* parameter_of(const AttributeMes
     return found == scope.parameters.end() ? nullptr : &found->second;
 }
 
+/// By which errors of runs and profiles name a node: where it has no name its first result's.
+std::string label_of(const Node& node) {
+    if (!node.name.empty()) return node.name;
+    const auto found = std::ranges::find_if(node.outputs, [](const auto& name) { return !name.empty(); });
+    return found == node.outputs.end() ? std::string() : std::string(*found);
+}
+
 /// A name that is read and that the node's may be a misspelling of, or none.
 std::string_view nearest_operator(const Node& node) {
     std::string_view nearest;
@@ -163,7 +170,7 @@ void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
     for (Bytes bytes : nodes) {
         const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
         const Node node = node_of(message, scope);
-        graph_->label = node.name;
+        graph_->label = label_of(node);
         graph_->operator_title = node.short_title();
         bind(message, node, checked_results(node, message, scope), scope);
     }

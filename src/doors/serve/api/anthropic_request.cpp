@@ -8,6 +8,7 @@
 #include "base/parameter_json.h"
 #include "doors/serve/request/chat_request.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/images.h"
 
 namespace headrace::serve {
 namespace {
@@ -37,7 +38,12 @@ const std::set<std::string_view> kAnthropicFields = {"model",
                                                      "inference_geo",
                                                      "cache_control"};
 
-/// A content that is a text or a list of text blocks.
+void add_image(const Fields& block, Message& message) {
+    message.images.push_back(image_of_block(block));
+    message.images.back().part = message.parts.size();
+}
+
+/// A content that is a text or a list of blocks.
 void read_texts(const Json& content, const std::string& place, Message& message) {
     if (content.is_string()) {
         message.content = content.get<std::string>();
@@ -49,13 +55,17 @@ void read_texts(const Json& content, const std::string& place, Message& message)
     for (std::size_t i = 0; i < content.size(); ++i) {
         const Fields block(content[i], fmt::format("{}.{}", place, i));
         const std::string type = block.required_text("type");
-        if (type != "text")
+        if (type == "text")
+            message.parts.push_back(block.required_text("text"));
+        else if (type == "image" && message.role != "system")
+            add_image(block, message);
+        else
             throw wrong_field(
                 block.name("type"),
-                fmt::format("is '{:.40}'; this model reads texts, and no images or documents", type));
-        message.parts.push_back(block.required_text("text"));
+                fmt::format("is '{:.40}'; texts and images of messages are read, and no documents", type));
     }
-    if (message.parts.size() == 1) message.content = std::exchange(message.parts, {}).front();
+    if (message.parts.size() == 1 && message.images.empty())
+        message.content = std::exchange(message.parts, {}).front();
 }
 
 /// A message's blocks: texts, thoughts, uses of tools and their results, of which each is a message here.
@@ -79,15 +89,18 @@ void add_blocks(const Json& content, const std::string& role, const std::string&
             Message result{.role = "tool", .tool_call_id = block.required_text("tool_use_id")};
             if (const Json* inner = block.any("content")) read_texts(*inner, block.name("content"), result);
             messages.push_back(std::move(result));
+        } else if (type == "image" && role == "user") {
+            add_image(block, message);
         } else {
             throw wrong_field(
                 block.name("type"),
                 fmt::format("is '{:.40}', which a message of the {} cannot have here", type, role));
         }
     }
-    if (message.parts.size() == 1) message.content = std::exchange(message.parts, {}).front();
-    const bool is_empty = message.content.empty() && message.parts.empty() && message.tool_calls.empty() &&
-                          message.reasoning.empty();
+    if (message.parts.size() == 1 && message.images.empty())
+        message.content = std::exchange(message.parts, {}).front();
+    const bool is_empty = message.content.empty() && message.parts.empty() && message.images.empty() &&
+                          message.tool_calls.empty() && message.reasoning.empty();
     if (!is_empty || content.empty()) messages.push_back(std::move(message));
 }
 
@@ -213,6 +226,7 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     const Fields body(given);
     Request request{.messages = anthropic_messages_of(body),
                     .parameters = engine_parameters(given, kAnthropicFields)};
+    check_images(request.messages, model);
     Parameters& parameters = request.parameters;
     parameters.set("drop_oldest", false);
     refuse_what_messages_lack(body);

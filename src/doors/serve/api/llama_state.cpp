@@ -64,7 +64,7 @@ HttpResponse props(Service& service, const HttpRequest& http) {
                              {"model_path", std::filesystem::path(info.path).filename().string()},
                              {"chat_template", info.chat_template},
                              {"chat_template_caps", info.template_abilities},
-                             {"modalities", {{"vision", false}, {"audio", false}}},
+                             {"modalities", {{"vision", info.reads_images}, {"audio", false}}},
                              {"bos_token", info.begin_of_text},
                              {"eos_token", info.end_of_text},
                              {"build_info", fingerprint()},

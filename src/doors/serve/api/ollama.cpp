@@ -10,6 +10,7 @@
 #include "doors/serve/api/ollama_writer.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/images.h"
 
 namespace headrace::serve {
 namespace {
@@ -121,6 +122,18 @@ void read_format(const Fields& body, Parameters& parameters) {
         body.wrong("format", "\"json\" or a JSON schema");
 }
 
+/// `images`: base64, in front of the text.
+std::vector<Image> images_in(const Fields& fields) {
+    std::vector<Image> images;
+    const Json* given = fields.list("images");
+    for (std::size_t i = 0; given && i < given->size(); ++i) {
+        const std::string place = fmt::format("{}[{}]", fields.name("images"), i);
+        if (!(*given)[i].is_string()) throw wrong_field(place, "must be base64 of an image");
+        images.push_back(image_of_url((*given)[i].get_ref<const std::string&>(), place));
+    }
+    return images;
+}
+
 /// Ollama's messages as OpenAI's: arguments of calls are objects, results name their tool.
 std::vector<Message> ollama_messages(const Fields& body) {
     Json list = body.required("messages");
@@ -128,14 +141,14 @@ std::vector<Message> ollama_messages(const Fields& body) {
     for (std::size_t i = 0; i < list.size(); ++i) {
         Json& message = list[i];
         if (!message.is_object()) continue;
-        if (const auto images = message.find("images");
-            images != message.end() && images->is_array() && !images->empty())
-            throw wrong_field(fmt::format("messages[{}].images", i), "are not taken: this model reads texts");
         if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
         if (message.contains("thinking")) message["reasoning_content"] = message["thinking"];
         if (message.contains("tool_name")) message["name"] = message["tool_name"];
     }
-    return messages_of(list, "messages");
+    std::vector<Message> messages = messages_of(list, "messages");
+    for (std::size_t i = 0; i < list.size(); ++i)
+        messages[i].images = images_in(Fields(list[i], fmt::format("messages[{}]", i)));
+    return messages;
 }
 
 /// Whether thoughts show in the answer.
@@ -233,6 +246,18 @@ void read_prompt(const Fields& body, ServedModel& model, Request& request) {
     if (request.messages.empty()) request.parameters.set("chat", false);
 }
 
+/// A model sees images in messages only.
+void read_images(const Fields& body, const ServedModel& model, Request& request) {
+    std::vector<Image> images = images_in(body);
+    if (images.empty()) return;
+    if (request.messages.empty())
+        throw wrong_field("images",
+                          "are read in messages only: leave out raw, context and suffix, and name a "
+                          "model with a chat template");
+    request.messages.back().images = std::move(images);
+    check_images(request.messages, model.info());
+}
+
 }  // namespace
 
 HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
@@ -244,6 +269,7 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     OllamaWriter::Shown shown{.is_chat = true};
     Request request = ollama_request(given, *model, shown);
     request.messages = ollama_messages(body);
+    check_images(request.messages, model->info());
     read_tools(body, request.parameters);
     check_can_call(request.parameters, model->info());
     request.parameters.set("parallel_tool_calls", true);
@@ -257,8 +283,6 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const Fields body(given);
     OllamaWriter::Shown shown;
     if (body.any("template")) throw wrong_field("template", "is not taken from requests");
-    if (const Json* images = body.list("images"); images && !images->empty())
-        throw wrong_field("images", "are not taken: this model reads texts");
     const bool is_raw = body.flag("raw").value_or(false);
     const Json* context = body.list("context");
     if (is_raw && (!body.text("system").value_or("").empty() || (context && !context->empty())))
@@ -269,6 +293,7 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     Request request = ollama_request(given, *model, shown);
     shown.context = !is_raw;
     read_prompt(body, *model, request);
+    read_images(body, *model, request);
     return ollama_answer(body, http, model, std::move(request), std::move(shown));
 }
 

@@ -148,6 +148,7 @@ Json abilities_of(const ServedModel& model) {
         const auto able = info.template_abilities.find(ability);
         if (able != info.template_abilities.end() && able->second) all.push_back(name);
     }
+    if (info.reads_images) all.push_back("vision");
     if (can_fill_middle(info)) all.push_back("insert");
     return all;
 }

@@ -1,5 +1,6 @@
 #include "doors/serve/api/ollama_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "doors/serve/api/ollama_names.h"
@@ -94,7 +95,8 @@ Json OllamaWriter::shaped(const std::string& content, const std::string& reasoni
 void OllamaWriter::add_end(Json& body, const Reply& reply) const {
     const Timings& times = reply.timings;
     body["done_reason"] = done_reason(reply);
-    if (shown_.context) {
+    const auto is_image = [](std::int32_t token) { return token < 0; };  // no request can send it again
+    if (shown_.context && std::ranges::none_of(reply.prompt, is_image)) {
         std::vector<std::int32_t> tokens = reply.prompt;
         tokens.insert(tokens.end(), reply.tokens.begin(), reply.tokens.end());
         body["context"] = std::move(tokens);

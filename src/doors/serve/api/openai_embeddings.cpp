@@ -13,8 +13,10 @@ HttpResponse openai_embeddings(Service& service, const HttpRequest& http) {
     const Fields fields(body);
     const VectorModel model = vector_model(service, http, body);
     if (model.is_by_token)
-        throw wrong_field(
-            "", "with pooling none a text has a vector for each token; POST /embeddings gives those");
+        throw wrong_field("",
+                          "with pooling none a text has a vector for each token, which POST /embeddings "
+                          "gives; a server that "
+                          "is started with --pooling mean gives one for a text");
     const std::string format = fields.text("encoding_format").value_or("float");
     if (format != "float" && format != "base64")
         throw wrong_field("encoding_format", fmt::format("is '{:.40}'; it must be float or base64", format));

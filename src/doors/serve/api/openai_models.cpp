@@ -60,9 +60,12 @@ std::string_view name_of(ModelPool::State state) {
 }
 
 Json listed_entry(const ListedModel& listed) {
+    const bool sees = listed.model.language && listed.model.language->info().reads_images;
     Json entry = listed.model.language ? entry_of(*listed.model.language)
                  : listed.model.graph  ? entry_of(*listed.model.graph)
                                        : entry_of(*listed.spec);
+    entry["architecture"] = {{"input_modalities", sees ? Json{"text", "image"} : Json::array({"text"})},
+                             {"output_modalities", Json::array({"text"})}};
     entry["status"] = {{"value", name_of(listed.state)}};
     if (listed.failure.empty()) return entry;
     entry["status"]["failed"] = true;

@@ -72,6 +72,7 @@ std::string text_of_parts(const Json& object, const std::string& place) {
         throw wrong_field(place, "must have a prompt_string or a list of content parts");
     Message message;
     read_content(fields, "content", message);
+    if (!message.images.empty()) throw wrong_field(message.images.front().name, "is read in chats only");
     std::string text;
     for (const std::string& part : message.parts) text += part;
     return text;

@@ -10,6 +10,7 @@ class AnswerRecord {
 public:
     struct Numbers {
         std::string model;  ///< empty where none was asked
+        std::string error;  ///< of a request that was refused or failed before its answer began
         std::int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
         double queued_ms = 0, prompt_ms = 0, generate_ms = 0;  ///< of the answer that ended last
     };
@@ -17,6 +18,10 @@ public:
     void set_model(const std::string& model) {
         const std::lock_guard lock(mutex_);
         numbers_.model = model;
+    }
+    void set_error(const std::string& message) {
+        const std::lock_guard lock(mutex_);
+        numbers_.error = message;
     }
     /// One more answer to the same request.
     void add(const Numbers& answer) {

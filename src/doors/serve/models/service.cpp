@@ -44,7 +44,9 @@ ModelSchedule::Time patience_of(const Json& body) {
 
 ApiError missing(Role role) {
     switch (role) {
-        case Role::text: return not_offered("this server's model turns texts into vectors and writes none");
+        case Role::text:
+            return not_offered(
+                "this server's model makes vectors of texts or ranks them, and writes no texts");
         case Role::scores:
             return not_offered(
                 "This server does not rank. Start it with `--rank MODEL`, beside others, or with "

@@ -9,9 +9,8 @@ namespace {
 
 constexpr const char* kNoDownloads =
     "this program downloads nothing: fetch the file and name it with --model";
-constexpr const char* kNoMedia = "models here read texts, and no images or audio";
 constexpr const char* kNoHostTools = "this server runs no tools: clients do";
-constexpr const char* kNoImages = "models here read texts, so there is no image, sound or video to prepare";
+constexpr const char* kNoVideo = "texts and images are read, so there is no video to prepare";
 constexpr const char* kAffinity = "prompts and drafts are read where --cpu-mask lets the others run";
 constexpr const char* kPriority = "the system decides: start the program by nice, or set Nice= in its unit";
 constexpr const char* kPolling = "threads sleep between steps and leave the cores to others";
@@ -24,9 +23,9 @@ constexpr const char* kBenchmarking =
 constexpr const char* kNoVectors =
     "control vectors are not applied: make the change a LoRA adapter and name it by --lora";
 constexpr const char* kDraftSize =
-    "llama-server has taken it out: name the tokens of a draft by --spec-draft-n-max";
-constexpr const char* kDraftLeast = "llama-server has taken it out: use --spec-draft-n-min";
-constexpr const char* kNgram = "llama-server has taken it out: use --spec-ngram-simple-size-n or -m";
+    "that was taken out there; --spec-draft-n-max is the most tokens of a draft";
+constexpr const char* kDraftLeast = "that was taken out there; use --spec-draft-n-min";
+constexpr const char* kNgram = "that was taken out there; use --spec-ngram-simple-size-n or -m";
 
 using enum FlagKind;
 
@@ -225,6 +224,14 @@ const Flag kModelFlags[] = {
     {"--lora-scaled", "", "FILE:SCALE", "", "the same with a scale", a_text, "", add_scaled_adapters},
     {"--lora-init-without-apply", "", "", "", "adapters do nothing until POST /lora-adapters turns them on",
      a_switch, "", set_switch<&ServeOptions::rests_adapters>},
+    {"-mm --mmproj", "", "FILE", "LLAMA_ARG_MMPROJ", "reads images for the model", a_text, "mmproj"},
+    {"--mmproj-offload", "--no-mmproj-offload", "", "LLAMA_ARG_MMPROJ_OFFLOAD",
+     "images are read on the GPU, where there is one", a_switch, "mmproj_offload"},
+    {"--image-min-tokens", "", "N", "LLAMA_ARG_IMAGE_MIN_TOKENS",
+     "tokens of an image at least, of models that read it in any size (default: read from model)", a_number,
+     "image_min_tokens"},
+    {"--image-max-tokens", "", "N", "LLAMA_ARG_IMAGE_MAX_TOKENS",
+     "tokens of an image at most, likewise (default: read from model)", a_number, "image_max_tokens"},
     {"--embedding --embeddings", "", "", "LLAMA_ARG_EMBEDDINGS", "the model turns texts into vectors",
      a_switch, "embeddings"},
     {"--rerank --reranking", "", "", "LLAMA_ARG_RERANKING", "the model ranks documents", a_switch, "",
@@ -425,15 +432,16 @@ const Flag kModelFlags[] = {
     {"--spec-ngram-map-k4v-min-hits", "", "N", "", kOtherDrafts, is_ignored},
     {"--ui-config --webui-config", "", "JSON", "LLAMA_ARG_UI_CONFIG", kNoPage, is_ignored},
     {"--ui-config-file --webui-config-file", "", "FILE", "LLAMA_ARG_UI_CONFIG_FILE", kNoPage, is_ignored},
-    {"--mmproj-auto", "--no-mmproj --no-mmproj-auto", "", "LLAMA_ARG_MMPROJ_AUTO", kNoImages, is_ignored},
-    {"--mmproj-offload", "--no-mmproj-offload", "", "LLAMA_ARG_MMPROJ_OFFLOAD", kNoImages, is_ignored},
-    {"-mmdev --mmproj-device", "", "DEVICE", "MTMD_BACKEND_DEVICE", kNoImages, is_ignored},
-    {"--image-min-tokens", "", "N", "LLAMA_ARG_IMAGE_MIN_TOKENS", kNoImages, is_ignored},
-    {"--image-max-tokens", "", "N", "LLAMA_ARG_IMAGE_MAX_TOKENS", kNoImages, is_ignored},
-    {"--mtmd-batch-max-tokens", "", "N", "LLAMA_ARG_MTMD_BATCH_MAX_TOKENS", kNoImages, is_ignored},
-    {"--video-fps", "", "N", "LLAMA_ARG_VIDEO_FPS", kNoImages, is_ignored},
-    {"--video-timestamp-interval", "", "N", "LLAMA_ARG_VIDEO_TIMESTAMP_INTERVAL", kNoImages, is_ignored},
-    {"--video-ffmpeg-dir", "", "FOLDER", "LLAMA_ARG_VIDEO_FFMPEG_DIR", kNoImages, is_ignored},
+    {"--mmproj-auto", "--no-mmproj --no-mmproj-auto", "", "LLAMA_ARG_MMPROJ_AUTO",
+     "nothing is fetched beside a model: --mmproj names the file, and without it the model reads texts alone",
+     is_ignored},
+    {"-mmdev --mmproj-device", "", "DEVICE", "MTMD_BACKEND_DEVICE",
+     "images are read on the first GPU, or with --no-mmproj-offload on the CPU", is_ignored},
+    {"--mtmd-batch-max-tokens", "", "N", "LLAMA_ARG_MTMD_BATCH_MAX_TOKENS",
+     "images are computed one after the other, between the steps of other requests", is_ignored},
+    {"--video-fps", "", "N", "LLAMA_ARG_VIDEO_FPS", kNoVideo, is_ignored},
+    {"--video-timestamp-interval", "", "N", "LLAMA_ARG_VIDEO_TIMESTAMP_INTERVAL", kNoVideo, is_ignored},
+    {"--video-ffmpeg-dir", "", "FOLDER", "LLAMA_ARG_VIDEO_FFMPEG_DIR", kNoVideo, is_ignored},
 
     // llama-server's that cannot be had here. What turns one of them off again is taken.
     {"-hf -hfr --hf-repo", "", "REPO", "LLAMA_ARG_HF_REPO", kNoDownloads, is_refused},
@@ -454,9 +462,10 @@ const Flag kModelFlags[] = {
     {"--gpt-oss-120b-default", "", "", "", kNoDownloads, is_refused},
     {"--vision-gemma-4b-default", "", "", "", kNoDownloads, is_refused},
     {"--vision-gemma-12b-default", "", "", "", kNoDownloads, is_refused},
-    {"-mm --mmproj", "", "FILE", "LLAMA_ARG_MMPROJ", kNoMedia, is_refused},
-    {"-mmu --mmproj-url", "", "URL", "LLAMA_ARG_MMPROJ_URL", kNoMedia, is_refused},
-    {"--media-path", "", "FOLDER", "", kNoMedia, is_refused},
+    {"-mmu --mmproj-url", "", "URL", "LLAMA_ARG_MMPROJ_URL",
+     "this program downloads nothing: fetch the file and name it with --mmproj", is_refused},
+    {"--media-path", "", "FOLDER", "", "no files are read for requests: images come with them, as base64",
+     is_refused},
     {"--tools", "", "TOOLS", "LLAMA_ARG_TOOLS", kNoHostTools, is_refused},
     {"--tools-runtime", "", "RUNTIME", "LLAMA_ARG_TOOLS_RUNTIME", kNoHostTools, is_refused},
     {"-ag --agent", "-no-ag --no-agent", "", "LLAMA_ARG_AGENT", kNoHostTools, is_refused},

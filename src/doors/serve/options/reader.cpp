@@ -27,6 +27,12 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
+/// What a flag's value is called, in brackets.
+std::string value_name(std::string_view name) {
+    const auto found = find_flag(name);
+    return found && !found->flag->value.empty() ? fmt::format(" ({})", found->flag->value) : "";
+}
+
 /// LLAMA_ARG_NO_MMAP of LLAMA_ARG_MMAP.
 std::string negative_variable(std::string_view variable) {
     constexpr std::string_view kBegin = "LLAMA_ARG_";
@@ -170,6 +176,10 @@ Status OptionReader::read_arguments(std::span<const std::string> arguments, std:
         std::string name = arguments[i];
         std::optional<std::string> value;
         if (!name.starts_with('-')) {
+            if (i > 0 && name.ends_with(".gguf"))
+                return invalid(
+                    "'{:.80}' is a second model, and one is served; --models-dir FOLDER serves several",
+                    name);
             if (i > 0) return invalid("'{:.80}' is no option; options begin with - or --", name);
             value = std::exchange(name, "--model");  // headrace serve model.gguf
         } else if (const auto equals = name.find('=');
@@ -180,7 +190,11 @@ Status OptionReader::read_arguments(std::span<const std::string> arguments, std:
         name = spelled(name);
         const auto next = [&]() -> Result<std::string> {
             if (value) return *value;
-            if (i + 1 == arguments.size()) return invalid("{} needs a value", name);
+            const std::string shown = value_name(name);
+            if (i + 1 == arguments.size()) return invalid("{} needs a value{}", name, shown);
+            const std::string& behind = arguments[i + 1];
+            if (behind.starts_with("--") && find_flag(spelled(behind)))
+                return invalid("{} needs a value{}, not the option {}", name, shown, behind);
             return arguments[++i];
         };
         if (name == kConfig) {

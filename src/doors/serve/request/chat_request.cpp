@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/parameter_json.h"
+#include "doors/serve/request/images.h"
 
 namespace headrace::serve {
 namespace {
@@ -55,7 +56,7 @@ std::string text_part(const Json& part, const std::string& place) {
     if (type == "refusal") return fields.required_text("refusal");
     throw wrong_field(
         fields.name("type"),
-        fmt::format("is '{:.40}'; this model reads texts, and no images, audio or files", type));
+        fmt::format("is '{:.40}'; texts and images (image_url) are read, and no audio or files", type));
 }
 
 ToolCall call_of(const Json& given, const std::string& place) {
@@ -142,6 +143,10 @@ void refuse_other_answers(const Fields& body) {
     for (std::string_view name : {"audio", "web_search_options"})
         if (body.any(name))
             throw wrong_field(std::string(name), "is not offered: this model writes texts, of what it knows");
+    for (std::string_view name : {"system_prompt", "system_message"})
+        if (body.any(name))
+            throw wrong_field(std::string(name),
+                              "is not taken in a chat: send a message of the role system as the first one");
     check_verbosity(body);
 }
 
@@ -164,8 +169,17 @@ void read_content(const Fields& fields, std::string_view key, Message& message) 
         return;
     }
     if (!content->is_array()) fields.wrong(key, "a text or a list of parts");
-    for (std::size_t i = 0; i < content->size(); ++i)
-        message.parts.push_back(text_part((*content)[i], fmt::format("{}[{}]", fields.name(key), i)));
+    for (std::size_t i = 0; i < content->size(); ++i) {
+        const std::string place = fmt::format("{}[{}]", fields.name(key), i);
+        const Fields part((*content)[i], place);
+        const std::string type = part.required_text("type");
+        if (type == "image_url" || type == "input_image") {
+            message.images.push_back(image_of_part(part));
+            message.images.back().part = message.parts.size();
+        } else {
+            message.parts.push_back(text_part((*content)[i], place));
+        }
+    }
 }
 
 std::vector<Message> messages_of(const Json& list, const std::string& place) {
@@ -195,12 +209,23 @@ Parameters engine_parameters(const Json& body, const std::set<std::string_view>&
     return rest;
 }
 
+namespace {
+
+std::string first_name_of(const ParameterValue& section) {
+    const auto& entries = std::get<Parameters>(section).entries();
+    return entries.empty() ? "NAME" : entries.begin()->first;
+}
+
+}  // namespace
+
 void check_values(const Parameters& parameters) {
     for (const auto& [name, value] : parameters.entries()) {
         if (!std::holds_alternative<Parameters>(value)) continue;
         const ParameterKind kind = kind_of_parameter(name);
-        if (kind == ParameterKind::value || kind == ParameterKind::section)
-            throw wrong_field(name, "is an object; it must be a value");
+        if (kind == ParameterKind::value) throw wrong_field(name, "is an object; it must be a value");
+        if (kind == ParameterKind::section)
+            throw wrong_field(name, fmt::format("is an object; write what it has by dotted names, as '{}.{}'",
+                                                name, first_name_of(value)));
     }
 }
 
@@ -220,7 +245,8 @@ int wanted_slot(const Fields& body) {
 }
 
 void read_session(const Fields& body, Parameters& parameters) {
-    if (const auto session = body.text("session")) parameters.set("session_id", *session);
+    for (const std::string_view name : {"session_id", "session"})  // both are checked, and the second counts
+        if (const auto session = body.text(name)) parameters.set("session_id", *session);
 }
 
 bool ends_with_answer(const std::vector<Message>& messages) {
@@ -231,6 +257,7 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     const Fields body(given);
     ChatBody chat;
     chat.request.messages = messages_of(body.required("messages"), "messages");
+    check_images(chat.request.messages, model);
     chat.request.parameters = engine_parameters(given, kChatFields);
     chat.request.parameters.set("drop_oldest", false);
     chat.request.chat_template = body.text("chat_template").value_or("");

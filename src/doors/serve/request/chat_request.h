@@ -27,7 +27,7 @@ struct AnswerOptions {
 /// Messages in OpenAI's shape. Throws ApiError with the place of what is wrong.
 std::vector<Message> messages_of(const Json& list, const std::string& place);
 
-/// The text of a content that is a text or a list of text parts; of a list, its parts.
+/// The text of a content that is a text or a list of texts and images; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
 
 /// Throws ApiError for a `verbosity` that is not the usual one.

@@ -29,7 +29,8 @@ ApiError api_error(const Exception& error) {
     switch (error.code()) {
         case Code::invalid_argument:
         case Code::invalid_state: return {400, "invalid_request_error", error.what()};
-        case Code::prompt_too_long: return {400, "exceed_context_size_error", error.what()};
+        case Code::prompt_too_long:
+        case Code::context_full: return {400, "exceed_context_size_error", error.what()};
         case Code::unsupported: return {501, "not_supported_error", error.what()};
         case Code::not_found: return {404, "not_found_error", error.what()};
         case Code::denied: return {403, "permission_error", error.what()};
@@ -38,8 +39,7 @@ ApiError api_error(const Exception& error) {
         case Code::timed_out: return {504, "timeout_error", error.what()};
         case Code::out_of_memory:
         case Code::io:
-        case Code::backend_failure:
-        case Code::context_full: break;
+        case Code::backend_failure: break;
     }
     return {500, "server_error", error.what()};
 }

@@ -218,7 +218,7 @@ TEST(ServeOptions, WithWrongValuesAreErrorsThatNameThem) {
 
 TEST(ServeOptions, OfLlamaServerThatCannotBeHadSayWhy) {
     EXPECT_THAT(refusal({"-hf", "a/b"}), HasSubstr("downloads nothing"));
-    EXPECT_THAT(refusal({"a.gguf", "--mmproj", "x"}), HasSubstr("images"));
+    EXPECT_THAT(refusal({"a.gguf", "--media-path", "x"}), HasSubstr("images come with them"));
     EXPECT_EQ(read_well({"a.gguf", "--cont-batching", "--no-warmup", "--threads-http", "4"}).model, "a.gguf");
 }
 
