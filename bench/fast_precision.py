@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import sys
 
 import numpy as np
 import zoo_peers
 from headrace._cli import ab_timing
-from zoo_peers import OUT, Side, alternating
+from zoo_peers import OUT, Side, alternating, choose_models, cosine, timing_parser
 
 EXACT, FAST, PEER = "Headrace on ONNX", "Headrace fast", "OpenVINO as it comes"
-
-
-def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
 
 
 def same_largest(a: np.ndarray, b: np.ndarray) -> float:
@@ -76,22 +71,11 @@ def show(row: dict) -> None:
     )
 
 
-def geometric_mean(ratios: list[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, ratios)))
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", help="some of the zoo's (default: all)")
-    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser = timing_parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="time the files of the last call")
     arguments = parser.parse_args()
-    known = zoo_peers.models("zoo").split()
-    arguments.models = arguments.models or known
-    if unknown := set(arguments.models) - set(known):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    choose_models(parser, arguments, zoo_peers.models("zoo").split())
     host = ab_timing.machine()
     ab_timing.print_machine(host, arguments.rounds)
     print("time with fast; others' time / that, of medians and of the shortest; accuracy and memory")
@@ -104,7 +88,9 @@ def main() -> None:
             rows.append(compare(case, threads, arguments))
             show(rows[-1])
     for name in (EXACT, PEER):
-        print(f"geometric mean, {name}: {geometric_mean([row['ratio'][name] for row in rows]):.3f}")
+        print(
+            f"geometric mean, {name}: {statistics.geometric_mean([row['ratio'][name] for row in rows]):.3f}"
+        )
     path = OUT / "fast.json"
     path.write_text(json.dumps({"machine": host, "results": rows}, indent=2) + "\n")
     print(f"\nresults: {path}")

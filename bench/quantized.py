@@ -4,7 +4,7 @@
 
 Both programs run in processes of their own and take turns. Before anything is timed, ours is compared with
 what ONNX Runtime computes without its optimiser, which rounds as the file says. The same network in f32,
-by Headrace, takes its turn, too. Results: a table and build/bench/quantized.json.
+by Headrace, takes its turn, too. Results: a table and build/bench/quantised.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import zoo_peers
 from headrace._cli import ab_timing
-from zoo_peers import OUT, Side, alternating
+from zoo_peers import OUT, Side, alternating, choose_models, cosine, timing_parser
 
 OURS, PEER, IN_F32 = "Headrace on ONNX", "ONNX Runtime", "Headrace in f32"
 models = functools.partial(zoo_peers.models, script="quantized_models.py")
@@ -34,10 +34,6 @@ def as_spelt(folder: Path) -> np.ndarray:
     with np.load(folder / "inputs.npz") as stored:
         feeds = dict(zip([x.name for x in session.get_inputs()], stored.values(), strict=True))
     return session.run(None, feeds)[0].astype(np.float64)
-
-
-def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
 
 
 def written(case: str, is_kept: bool) -> Path:
@@ -90,17 +86,10 @@ def show(row: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", help="some of the cases (default: all)")
-    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser = timing_parser(__doc__)
     parser.add_argument("--keep", action="store_true", help="time the files of the last call")
     arguments = parser.parse_args()
-    known = models("names").split()
-    arguments.models = arguments.models or known
-    if unknown := set(arguments.models) - set(known):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    choose_models(parser, arguments, models("names").split())
     host = ab_timing.machine()
     ab_timing.print_machine(host, arguments.rounds)
     print("case, threads, ours, ONNX Runtime, its time / ours; f32, its / ours; accuracy and memory of both")

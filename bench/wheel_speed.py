@@ -63,18 +63,15 @@ def compare(case: str, threads: int, packages: dict[str, Path], arguments: argpa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", help="some of the zoo's (default: all)")
-    parser.add_argument("--rounds", type=int, default=10, help="blocks per side and case (default: 10)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    parser = zoo_peers.timing_parser(__doc__)
     arguments = parser.parse_args()
+    zoo_peers.choose_models(parser, arguments, zoo_peers.models("zoo").split())
     host = ab_timing.machine()
     ab_timing.print_machine(host, arguments.rounds)
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         packages = {NATIVE: zoo_peers.ROOT / "python", WHEEL: unpack_wheel(Path(scratch))}
-        for case in arguments.models or zoo_peers.models("zoo").split():
+        for case in arguments.models:
             zoo_peers.models(case, zoo_peers.OUT / "zoo" / case)
             for threads in arguments.threads:
                 row = compare(case, threads, packages, arguments)

@@ -131,6 +131,27 @@ def models(*arguments: object, script: str = "zoo_models.py") -> str:
     return made.stdout
 
 
+def timing_parser(documentation: str) -> argparse.ArgumentParser:
+    """The options of programs that time models in turns."""
+    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
+    parser.add_argument("--models", nargs="+", help="some of them (default: all)")
+    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
+    return parser
+
+
+def choose_models(parser: argparse.ArgumentParser, arguments: argparse.Namespace, known: list[str]) -> None:
+    """All that are known, where the arguments name none; an unknown one ends the program."""
+    arguments.models = arguments.models or known
+    if unknown := set(arguments.models) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
+
+
 def start(case: str, folder: Path, facts: dict, threads: int) -> list[Side]:
     """Ours, and every peer that can."""
     sides = [Side(OURS, case, folder, threads)]
@@ -219,20 +240,13 @@ def show(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = timing_parser(__doc__)
     parser.add_argument("--group", default="zoo", choices=["zoo", "micro"], help="models or single operators")
-    parser.add_argument("--models", nargs="+", help="some of the group's (default: all)")
-    parser.add_argument("--rounds", type=int, default=10, help="blocks per program and case (default: 10)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="length of a block (default: 0.2)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     parser.add_argument("--json", type=Path, help="default: results.json or micro.json in build/bench")
     arguments = parser.parse_args()
     if importlib.util.find_spec("executorch") is None:
         sys.exit("ExecuTorch is not installed: make executorch installs it")
-    known = models(arguments.group).split()
-    arguments.models = arguments.models or known
-    if unknown := set(arguments.models) - set(known):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    choose_models(parser, arguments, models(arguments.group).split())
     arguments.json = arguments.json or OUT / {"zoo": "results.json", "micro": "micro.json"}[arguments.group]
     host = ab_timing.machine()
     ab_timing.print_machine(host, arguments.rounds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,6 +19,8 @@ def by_our_names(call: str, given: Mapping[str, Any], members: Mapping[str, str]
     known = {**members, **{name: name for name in members.values()}}
     for name in given:
         if name not in known:
+            import difflib  # for a mistake alone: it takes a millisecond
+
             near = difflib.get_close_matches(str(name), known, 1, cutoff=0.75)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"{call}: unknown option {name!r}; it takes {', '.join(members)}{meant}")

@@ -96,6 +96,30 @@ class Writer:
         self.gguf.add_head_count(HEADS)
         self.gguf.add_feed_forward_length(INNER)
 
+    def transformer(self, tokens: int, attention: float = 1.0, has_biases: bool = False) -> None:
+        """The tensors of a model that writes letters and merges. attention: the scale of its matrices."""
+        # The first place is 1 all the way, so that a row of the output can make its token impossible.
+        embeddings = self.random.standard_normal((tokens, WIDTH))
+        embeddings[:, 0] = 1
+        self.tensor("token_embd.weight", embeddings)
+        for layer in range(LAYERS):
+            block = f"blk.{layer}."
+            self.tensor(block + "attn_norm.weight", np.ones(WIDTH))
+            for name in ("attn_q", "attn_k", "attn_v"):
+                self.matrix(f"{block}{name}.weight", WIDTH, WIDTH, attention)
+                if has_biases:
+                    self.tensor(f"{block}{name}.bias", np.zeros(WIDTH))
+            self.matrix(block + "attn_output.weight", WIDTH, WIDTH, attention, keeps_first=True)
+            self.tensor(block + "ffn_norm.weight", np.ones(WIDTH))
+            self.matrix(block + "ffn_gate.weight", INNER, WIDTH)
+            self.matrix(block + "ffn_up.weight", INNER, WIDTH)
+            self.matrix(block + "ffn_down.weight", WIDTH, INNER, keeps_first=True)
+        self.tensor("output_norm.weight", np.ones(WIDTH))
+        output = self.random.standard_normal((tokens, WIDTH)) * (1.5 / WIDTH**0.5)
+        output[:, 0] = 0
+        output[: 3 + 256, 0] = -200
+        self.tensor("output.weight", output)
+
 
 def write_story_model(path: Path, files: int = 1, context: int = CONTEXT) -> None:
     """Llama's architecture with random weights, and the vocabulary of its first tokenizers.
@@ -112,25 +136,7 @@ def write_story_model(path: Path, files: int = 1, context: int = CONTEXT) -> Non
     writer.gguf.add_layer_norm_rms_eps(1e-5)
     writer.gguf.add_rope_dimension_count(WIDTH // HEADS)
     tokens = add_story_vocabulary(writer.gguf)
-    # The first place is 1 all the way, so that a row of the output can make its token impossible.
-    embeddings = writer.random.standard_normal((len(tokens), WIDTH))
-    embeddings[:, 0] = 1
-    writer.tensor("token_embd.weight", embeddings)
-    for layer in range(LAYERS):
-        block = f"blk.{layer}."
-        writer.tensor(block + "attn_norm.weight", np.ones(WIDTH))
-        for name in ("attn_q", "attn_k", "attn_v"):
-            writer.matrix(f"{block}{name}.weight", WIDTH, WIDTH)
-        writer.matrix(block + "attn_output.weight", WIDTH, WIDTH, keeps_first=True)
-        writer.tensor(block + "ffn_norm.weight", np.ones(WIDTH))
-        writer.matrix(block + "ffn_gate.weight", INNER, WIDTH)
-        writer.matrix(block + "ffn_up.weight", INNER, WIDTH)
-        writer.matrix(block + "ffn_down.weight", WIDTH, INNER, keeps_first=True)
-    writer.tensor("output_norm.weight", np.ones(WIDTH))
-    output = writer.random.standard_normal((len(tokens), WIDTH)) * (1.5 / WIDTH**0.5)
-    output[:, 0] = 0
-    output[: 3 + 256, 0] = -200
-    writer.tensor("output.weight", output)
+    writer.transformer(len(tokens))
     writer.close()
 
 

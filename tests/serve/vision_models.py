@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from serve_models import HEADS, INNER, LAYERS, WIDTH, Writer, add_story_vocabulary
+from serve_models import HEADS, WIDTH, Writer, add_story_vocabulary
 
 SEEING, SEEING_LAYERS, SEEING_HEADS, SEEING_INNER = 32, 3, 2, 64
 IMAGE, PATCH = 32, 8
@@ -35,26 +35,7 @@ def write_language_model(path: Path, kind: str, context: int = 1024) -> None:
         writer.gguf.add_rope_dimension_sections([4, 2, 2, 0])
     writer.gguf.add_chat_template(TEMPLATE)
     tokens = add_story_vocabulary(writer.gguf)
-    embeddings = writer.random.standard_normal((len(tokens), WIDTH))
-    embeddings[:, 0] = 1  # so that a row of the output can make its token impossible
-    writer.tensor("token_embd.weight", embeddings)
-    for layer in range(LAYERS):
-        block = f"blk.{layer}."
-        writer.tensor(block + "attn_norm.weight", np.ones(WIDTH))
-        for name in ("attn_q", "attn_k", "attn_v"):
-            writer.matrix(f"{block}{name}.weight", WIDTH, WIDTH, scale=2)
-            if kind == "qwen2vl":
-                writer.tensor(f"{block}{name}.bias", np.zeros(WIDTH))
-        writer.matrix(block + "attn_output.weight", WIDTH, WIDTH, scale=2, keeps_first=True)
-        writer.tensor(block + "ffn_norm.weight", np.ones(WIDTH))
-        writer.matrix(block + "ffn_gate.weight", INNER, WIDTH)
-        writer.matrix(block + "ffn_up.weight", INNER, WIDTH)
-        writer.matrix(block + "ffn_down.weight", WIDTH, INNER, keeps_first=True)
-    writer.tensor("output_norm.weight", np.ones(WIDTH))
-    output = writer.random.standard_normal((len(tokens), WIDTH)) * (1.5 / WIDTH**0.5)
-    output[:, 0] = 0
-    output[: 3 + 256, 0] = -200
-    writer.tensor("output.weight", output)
+    writer.transformer(len(tokens), attention=2, has_biases=kind == "qwen2vl")
     writer.close()
 
 

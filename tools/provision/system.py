@@ -126,9 +126,10 @@ def require_program(program, package=None):
 
 
 def install_system_package(package):
+    apt = apt_get([package])
     say(1, f"installing system packages: {package}")
-    run_logged("apt", ["apt-get", "update"])
-    run_logged("apt", ["apt-get", "install", "-y", "--no-install-recommends", package])
+    run_logged("apt", [*apt, "update"])
+    install_packages(apt, [package])
 
 
 def check_tools(*tools):
