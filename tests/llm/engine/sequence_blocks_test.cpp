@@ -204,7 +204,8 @@ TEST_P(SequenceBlocks, OfRequestsThatAreNotRememberedAreNotOffered) {
 
 TEST_P(SequenceBlocks, BehindTokensThatWereDroppedAreNotOffered) {
     Memory memory = make(1 << 20);
-    if (!llama_memory_can_shift(llama_get_memory(memory.context.get()))) GTEST_SKIP() << "it cannot shift";
+    if (!llama_memory_can_shift(llama_get_memory(memory.context.get())))
+        GTEST_SKIP() << "the memory of this model cannot be shifted";
     const Tokens text = story(6 * kBlock);
     const auto id = acquire(memory, text);
     read(memory, id, text);
