@@ -10,6 +10,7 @@
 #include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/oldest.h"
 #include "doors/onnx/reading/operators.h"
+#include "doors/onnx/reading/signature.h"
 #include "doors/onnx/reading/unreadable.h"
 
 namespace headrace::onnx {
@@ -265,6 +266,7 @@ Values Importer::results_of(const Node& node, const NodeMessage& message, const 
     if (const FunctionMessage* function = function_of(message))
         return called(*function, node, message, scope);
     const Operator& found = operator_of(node);
+    check_signature(node, found.signature);
     if (!found.read.takes_values()) tensors_of(node.values, "input");
     return found.read(*graph_, modernised(*graph_, node));
 }
