@@ -1,5 +1,7 @@
-"""Attributes and numbers of operands that an operator does not have are refused, and the tables of src/doors/onnx
-say what ONNX's and ONNX Runtime's own declarations say."""
+"""Attributes and numbers of operands that an operator does not have are refused.
+
+The tables of src/doors/onnx say what ONNX's and ONNX Runtime's own declarations say.
+"""
 
 from __future__ import annotations
 

@@ -56,6 +56,11 @@ RefusedForAllExtents not_read(const Node& node) {
                     nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+Refused no_memory() {
+    return Refused("there is not enough memory for what is computed while it is read",
+                   "Give the process more memory, or feed what the node computes", Code::out_of_memory);
+}
+
 /// Inputs, for messages.
 std::string shown_inputs(const OpWriter& g, const Node& node) {
     std::vector<std::string> shown;
@@ -255,6 +260,10 @@ Values Importer::checked_results(const Node& node, const NodeMessage& message, c
                                 error.what())));
     } catch (const Refused& error) {
         throw Unreadable::at(source_.title, *graph_, node, scope, error);
+    } catch (const std::bad_alloc&) {
+        throw Unreadable::at(source_.title, *graph_, node, scope, no_memory());
+    } catch (const std::length_error&) {  // a list longer than any may be
+        throw Unreadable::at(source_.title, *graph_, node, scope, no_memory());
     } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
         throw Unreadable::at(
             source_.title, *graph_, node, scope,
