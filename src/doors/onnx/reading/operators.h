@@ -51,8 +51,7 @@ struct Operator {
     std::string_view name;
     std::int64_t since;  ///< the first operator set that has it
     Read read;
-    std::string_view
-        signature;  ///< what it takes and gives (signature.h), as ONNX or ONNX Runtime declare it
+    std::string_view signature;  ///< what it takes and gives: signature.h
     std::string_view domain = "";
     std::int64_t until = kNewestSet;  ///< the last one
 };

@@ -1,6 +1,6 @@
 #include "doors/onnx/reading/signature.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
