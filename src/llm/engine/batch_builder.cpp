@@ -159,23 +159,29 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
         {prompt_pacing_.budget(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
     budget = std::min(budget, make_free(decoding + budget) - decoding);
     if (budget <= 0) return !parts_.empty();
-    // The shortest first, so that what it leaves of its share goes to the longer ones.
+    const Stream* const oldest = reading.front();
+    // Its share is its own, so that it advances whatever comes. All else goes to the shortest: with equal
+    // shares they would be read later, and the long ones no sooner.
+    int kept = std::min(budget / static_cast<int>(reading.size()), static_cast<int>(oldest->pending_text()));
     std::stable_sort(reading.begin(), reading.end(),
                      [](const Stream* a, const Stream* b) { return a->pending_text() < b->pending_text(); });
-    for (std::size_t i = 0; i < reading.size() && budget > 0; ++i) {
-        Stream& stream = *reading[i];
-        const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
-        const int count = std::min(share, static_cast<int>(stream.pending_text()));
-        const bool is_last = std::cmp_equal(count, stream.pending());
-        if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
-        parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
-        std::size_t position = stream.position(stream.decoded);
-        for (std::size_t at = stream.decoded, end = at + static_cast<std::size_t>(count); at < end; ++at)
-            add_token(batch_, stream.tokens[at], position++, *stream.sequence, is_last && at + 1 == end);
-        stream.outcome.read_tokens += count;
+    for (Stream* stream : reading) {
+        if (stream == oldest) kept = 0;
+        const int count = std::min(budget - kept, static_cast<int>(stream->pending_text()));
+        if (count > 0) add_prompt(*stream, count);
         budget -= count;
     }
     return true;
+}
+
+void BatchBuilder::add_prompt(Stream& stream, int count) {
+    const bool is_last = std::cmp_equal(count, stream.pending());
+    if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
+    parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
+    std::size_t position = stream.position(stream.decoded);
+    for (std::size_t at = stream.decoded, end = at + static_cast<std::size_t>(count); at < end; ++at)
+        add_token(batch_, stream.tokens[at], position++, *stream.sequence, is_last && at + 1 == end);
+    stream.outcome.read_tokens += count;
 }
 
 /// As many of an image's tokens as a step has time for, or all where they attend to each other. False when

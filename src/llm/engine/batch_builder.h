@@ -57,6 +57,7 @@ private:
     std::vector<Stream*> choose_reading(const std::vector<Stream*>& prompts);
     bool waits_for_another(const Stream& stream, const std::vector<Stream*>& before) const;
     bool add_prompts(std::vector<Stream*> reading, bool reads_guardedly);
+    void add_prompt(Stream& stream, int count);
     bool add_image(Stream& stream, int decoding);
     int tokens_of_step(bool decoding) const;  ///< of streams that decode, or else of prompts
     void use_adapters(const Stream& stream);

@@ -14,7 +14,8 @@ constexpr double kWeight = 0.2;  // of the latest step in an average
 constexpr int kLeastSize = 16, least_prompt = 8;
 constexpr double kFullSize = 0.9;      // of a size's tokens: a step with less says nothing of it
 constexpr double kFirstGuessMs = 2.0;  // a token
-constexpr double kHope = 0.9;
+constexpr double kHope = 0.85;
+constexpr double kClearlyFaster = 1.1;  // less than hope promises: each size is tried
 constexpr double kGotCores = 0.85;  // of the time: below that a neighbour has the cores
 constexpr double kIdleCore = 0.8;
 constexpr double kJudgedMs = 60;
@@ -50,7 +51,7 @@ double PromptPacing::expected_ms(std::size_t index) const {
 }
 
 int PromptPacing::budget(int decoding) const {
-    if (decoding == 0) return most_;
+    if (decoding == 0) return budget_alone();
     int best = least_prompt;
     double best_worth = 0;
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
@@ -62,6 +63,18 @@ int PromptPacing::budget(int decoding) const {
         if (worth < best_worth) continue;
         best = prompt;
         best_worth = worth;
+    }
+    return best;
+}
+
+int PromptPacing::budget_alone() const {
+    int best = 0;
+    double best_rate = 0;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+        const double ms = expected_ms(i), rate = sizes_[i].tokens / ms;
+        if (rate < best_rate * (ms > target_ms_ ? kClearlyFaster : 1)) continue;
+        best = sizes_[i].tokens;
+        best_rate = rate;
     }
     return best;
 }

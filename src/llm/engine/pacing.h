@@ -6,12 +6,14 @@
 
 namespace headrace::llm {
 
-/// How many prompt tokens a step may take beside streams that decode, so that these do not stall.
+/// How many prompt tokens a step may take, so that streams that decode do not stall, and whoever comes does
+/// not wait for a long step's end.
 ///
 /// Steps come in sizes, because kernels compute whole tiles of tokens: 17 take as long as 32, and attention
 /// over many tokens at once changes to a faster kernel. What a step of each size takes is learnt, and the
-/// size that reads most tokens a second is taken; being late counts against a size with its square. All times
-/// follow the latest step, for they all grow with the context, and with a neighbour's load.
+/// size that reads most tokens a second is taken. Beside streams that decode, being late counts against a
+/// size with its square; where nobody waits yet, a late one has to be clearly faster. All times follow the
+/// latest step, for they all grow with the context, and with a neighbour's load.
 class PromptPacing {
 public:
     /// target_ms: what a step should take at most, about; most: a step's most tokens.
@@ -28,6 +30,7 @@ private:
     };
 
     double expected_ms(std::size_t index) const;
+    int budget_alone() const;
 
     double target_ms_;
     int most_;

@@ -40,6 +40,17 @@ TEST_F(BatchBuilderTest, GivesLongPromptsWhatShortOnesLeaveOfAStep) {
     EXPECT_TRUE(batch->can_be_broken_off());
 }
 
+TEST_F(BatchBuilderTest, ReadsTheShortestPromptFirstAndAlwaysSomeOfTheOldest) {
+    const auto oldest = placed(100, 300), middle = placed(40, 350), shortest = placed(10, 400);
+    ASSERT_TRUE(batch->build({oldest.get(), middle.get(), shortest.get()}, false));
+    const auto is_part = [](const std::unique_ptr<Stream>& stream, int count) {
+        return testing::AllOf(testing::Field(&BatchPart::stream, stream.get()),
+                              testing::Field(&BatchPart::count, count));
+    };
+    EXPECT_THAT(batch->parts(),
+                testing::ElementsAre(is_part(shortest, 10), is_part(middle, 12), is_part(oldest, 10)));
+}
+
 TEST_F(BatchBuilderTest, ReadsWhatTwoPromptsShareOnce) {
     const auto first = placed(20, 300), second = placed(20, 300);
     ASSERT_TRUE(batch->build({first.get(), second.get()}, false));

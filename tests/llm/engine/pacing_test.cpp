@@ -5,13 +5,33 @@
 namespace headrace::llm {
 namespace {
 
-TEST(PromptPacing, GivesAPromptAllWhenNothingElseDecodes) {
-    const PromptPacing pacing(100, 512);
-    EXPECT_EQ(pacing.budget(0), 512);
-}
-
 /// Steps of a machine whose kernels compute tiles of 32 tokens, with a time for reading the weights.
 double tiled_ms(int tokens, double tile_ms = 30) { return 10 + tile_ms * ((tokens + 31) / 32); }
+
+/// The size of steps after many prompts that nothing else decodes beside.
+template <class Time>
+int settled_alone(Time ms_of) {
+    PromptPacing pacing(150, 512);
+    for (int i = 0; i < 100; ++i) pacing.observe(0, pacing.budget(0), ms_of(pacing.budget(0)));
+    return pacing.budget(0);
+}
+
+TEST(PromptPacing, ReadsAllAtOnceWhereThatIsSoon) {
+    EXPECT_EQ(settled_alone([](int tokens) { return 0.25 * tokens; }), 512);
+}
+
+TEST(PromptPacing, ReadsShortlyWhereLongStepsAreHardlyFaster) {
+    EXPECT_EQ(settled_alone([](int tokens) { return 5 + 2.0 * tokens; }), 64);
+    EXPECT_EQ(settled_alone([](int tokens) { return 20.0 * tokens; }), 16) << "none is short enough";
+}
+
+TEST(PromptPacing, ReadsInLongStepsWhereThatIsClearlyFasterAndNobodyDecodes) {
+    const auto streamed = [](int tokens) { return 400 + 1.0 * tokens; };  // weights come over a slow bus
+    EXPECT_GE(settled_alone(streamed), 384);
+    PromptPacing pacing(150, 512);
+    for (int i = 0; i < 100; ++i) pacing.observe(1, pacing.budget(1), streamed(1 + pacing.budget(1)));
+    EXPECT_LT(pacing.budget(1), 384) << "a stream that decodes waits";
+}
 
 TEST(PromptPacing, LearnsWhatFitsIntoTheTargetTimeAndFillsTiles) {
     PromptPacing pacing(110, 512);
