@@ -63,7 +63,7 @@ const Flag kServerFlags[] = {
      "between signs of life in streams that have nothing to say; -1: none (default: 30)", a_number, "",
      set_ping_interval},
     {"--api-key", "", "KEYS", "LLAMA_API_KEY", "keys by commas; requests must bring one", a_list, "",
-     add_list<&ServeOptions::keys>},
+     read_listed_keys},
     {"--api-key-file", "", "FILE", "LLAMA_ARG_API_KEY_FILE", "a key a line; # begins a comment", a_text, "",
      read_keys},
     {"--max-per-key", "", "N", "", "requests of one key at once; 0: no limit", a_number, "",
