@@ -110,7 +110,9 @@ def test_the_status_says_that_a_line_of_a_file_had_no_answer():
 
 def test_a_line_with_a_slash_is_a_command(server):
     url, asked = server
-    done = chat("--server", url, "--system-prompt", "Be short.", lines="Hi\n/help\n/clear\nAgain\n/quit\nNo\n")
+    done = chat(
+        "--server", url, "--system-prompt", "Be short.", lines="Hi\n/help\n/clear\nAgain\n/quit\nNo\n"
+    )
     assert done.returncode == 0 and "/clear" in done.stdout
     texts = [[message["content"] for message in body["messages"]] for _, body in asked]
     assert texts == [["Be short.", "Hi"], ["Be short.", "Again"]]
