@@ -98,8 +98,7 @@ public:
 
     void clear() {
         messages_ = Json::array();
-        if (!options_.system.empty())
-            messages_.push_back({{"role", "system"}, {"content", options_.system}});
+        if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
     }
 
     /// A line that starts with a slash.

@@ -67,8 +67,7 @@ Error refusal(const std::string& host, int port, int number) {
     freeaddrinfo(found);
     if (number == EADDRNOTAVAIL)
         return failure(Code::io, "--host: '{}' is no address of this machine. {}", host, kRemedy);
-    if (port == 0)
-        return failure(Code::io, "--host: cannot listen at {}: {}", host, std::strerror(number));
+    if (port == 0) return failure(Code::io, "--host: cannot listen at {}: {}", host, std::strerror(number));
     return failure(Code::io, "cannot listen at {}, port {}: {}. Name another --port, or 0 for a free one",
                    host, port, std::strerror(number));
 }
@@ -155,13 +154,11 @@ struct Listener::Impl {
                                std::strerror(errno));
         } else if (options.port == 0) {
             socket->port = socket->server.bind_to_any_port(host);
-            if (socket->port <= 0)
-                return refusal(host, 0, errno);
+            if (socket->port <= 0) return refusal(host, 0, errno);
             options.port = socket->port;  // the other addresses take the same
         } else {
             socket->port = options.port;
-            if (!socket->server.bind_to_port(host, options.port))
-                return refusal(host, options.port, errno);
+            if (!socket->server.bind_to_port(host, options.port)) return refusal(host, options.port, errno);
         }
         sockets.push_back(std::move(socket));
         return success();
