@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { brotliCompressSync } from 'node:zlib';
 
 import { failureOf, parseCases } from '../node/conformance.mjs';
 import { product } from '../node/onnx_models.mjs';
-import { engineInNode, names, skipOf } from './in_node.mjs';
+import { bytesOf, engineInNode, names, skipOf } from './in_node.mjs';
 
 const folder = new URL('../../../shared/wpt/', import.meta.url);
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
@@ -16,6 +17,11 @@ for (const name of names)
     const engine = await engineInNode(name);
     const newContext = () => engine.ml.createContext();
     t.after(engine.close);
+
+    await t.test('it has at most 1.5 MB by brotli', () => {
+      const { length } = brotliCompressSync(bytesOf(name));
+      assert.ok(length <= 1.5e6, `${length} bytes`);
+    });
 
     await t.test('a graph gives its results', async () => {
       const context = await newContext();
