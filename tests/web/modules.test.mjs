@@ -61,6 +61,17 @@ for (const name of names)
       assert.deepEqual([...new Float32Array(await context.readTensor(out))], [11, 12, 13]);
     });
 
+    await t.test('bytes for which memory grows arrive whole', async () => {
+      const context = await newContext();
+      const length = 2 ** 26;
+      const bytes = { dataType: 'uint8', shape: [length] };
+      const tensor = await context.createTensor({ ...bytes, writable: true, readable: true });
+      context.writeTensor(tensor, new Uint8Array(length).fill(7));
+      const read = new Uint8Array(await context.readTensor(tensor));
+      assert.deepEqual([read[0], read[length - 1]], [7, 7]);
+      context.destroy();
+    });
+
     await t.test('no size wraps around at 4 GiB', async () => {
       const context = await newContext();
       for (const shape of [
