@@ -151,7 +151,7 @@ test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-
 	@$(PYTHON) tools/setup.py --arm
 	@$(VENV) tools/test_arm.py $(if $(FILTER),--filter '$(FILTER)') $(if $(COMPILER),--compiler '$(COMPILER)')
 
-wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312)
+wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312; HEADRACE_VULKAN=ON: headrace-vulkan, too)
 	@$(BUILD) --target products
 	@$(BUILD) --target webnn_stub
 	@$(PYTHON) tools/setup.py --on-demand auditwheel
