@@ -1,0 +1,19 @@
+#pragma once
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "checkout.h"
+#include "llm/json.h"
+
+namespace headrace::llm {
+
+/// Twenty JSON schemas by name, which the benchmark of structured answers has, too.
+inline std::map<std::string, std::string> structured_schemas() {
+    std::ifstream file(checkout_path("tests/llm/schemas.json"));
+    std::map<std::string, std::string> schemas;
+    for (const auto& [name, schema] : Json::parse(file).items()) schemas[name] = schema.dump();
+    return schemas;
+}
+
+}  // namespace headrace::llm
