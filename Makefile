@@ -72,6 +72,10 @@ bench-invariance: ## what batch_invariant costs eight streams (MODEL=q4_0 ROUNDS
 	@$(BUILD) --target products
 	@$(VENV) bench/batch_invariance.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-structured: ## what JSON schemas cost eight streams (MODEL=q4_0)
+	@$(BUILD) --target products
+	@$(VENV) bench/structured.py $(if $(MODEL),--model $(MODEL))
+
 bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 ROUNDS=5; EMBEDDINGS=1: texts per second, beside fastembed, which it installs into build/)
 	@$(BUILD) --target products
 	@for package in $(if $(EMBEDDINGS),fastembed loguru mmh3 pillow py_rust_stemmers); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done

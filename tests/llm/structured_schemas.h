@@ -12,7 +12,8 @@ namespace headrace::llm {
 inline std::map<std::string, std::string> structured_schemas() {
     std::ifstream file(checkout_path("tests/llm/schemas.json"));
     std::map<std::string, std::string> schemas;
-    for (const auto& [name, schema] : Json::parse(file).items()) schemas[name] = schema.dump();
+    const Json all = Json::parse(file);
+    for (const auto& [name, schema] : all.items()) schemas[name] = schema.dump();
     return schemas;
 }
 

@@ -174,8 +174,8 @@ Status try_grammar(const Model& model, const common_params_sampling& params,
     return success();
 }
 
-/// Takes the grammar out of what llama.cpp gets, which looks at each token of the vocabulary anew for each token
-/// of an answer. Left to it are grammars that wait for a trigger, and those with single tokens.
+/// Takes the grammar out of what llama.cpp gets, which looks at each token of the vocabulary anew for each
+/// token of an answer. Left to it are grammars that wait for a trigger, and those with single tokens.
 Result<std::optional<GrammarPlace>> take_grammar(const Model& model, common_params_sampling& params) {
     std::optional<GrammarPlace> place;
     if (params.grammar.grammar.empty() || params.grammar_lazy) return place;
@@ -258,7 +258,8 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         HR_ASSIGN(TokenFilter filter, TokenFilter::create(model, settings, params.preserved_tokens));
         if (greedy)  // its biases do nothing but ban; the chain, which knows them, is not used then
             for (const llama_logit_bias& bias : params.logit_bias) filter.ban(bias.token);
-        Sampler sampler(std::move(chain), std::move(grammar).value(), std::move(filter), greedy, model.vocabulary_size(), settings);
+        Sampler sampler(std::move(chain), std::move(grammar).value(), std::move(filter), greedy,
+                        model.vocabulary_size(), settings);
         sampler.preserved_ = std::move(params.preserved_tokens);
         return sampler;
     } catch (const std::exception& e) {

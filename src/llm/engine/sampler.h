@@ -43,7 +43,8 @@ private:
     };
     using Chain = std::unique_ptr<common_sampler, FreeChain>;
 
-    Sampler(Chain chain, std::optional<GrammarPlace> grammar, TokenFilter filter, bool greedy, int vocabulary, const RequestSettings& settings)
+    Sampler(Chain chain, std::optional<GrammarPlace> grammar, TokenFilter filter, bool greedy, int vocabulary,
+            const RequestSettings& settings)
         : chain_(std::move(chain)),
           grammar_(std::move(grammar)),
           filter_(std::move(filter)),

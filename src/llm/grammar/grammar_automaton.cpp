@@ -1,6 +1,7 @@
 #include "llm/grammar/grammar_automaton.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace headrace::llm {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 using Element = GrammarRules::Element;
 
 constexpr std::size_t kFullBytes = 64u << 20;
+constexpr std::size_t kMostBytes = 512u << 20;  // what one walk may add to that
 constexpr std::uint32_t kNoElement = UINT32_MAX;
 constexpr std::size_t kAscii = 128;
 
@@ -49,8 +51,8 @@ void GrammarAutomaton::find_classes() {
 
 std::size_t GrammarAutomaton::class_of(std::uint32_t character) const {
     if (character < kAscii) return ascii_classes_[character];
-    return static_cast<std::size_t>(
-        std::upper_bound(class_starts_.begin(), class_starts_.end(), character) - class_starts_.begin());
+    return static_cast<std::size_t>(std::upper_bound(class_starts_.begin(), class_starts_.end(), character) -
+                                    class_starts_.begin());
 }
 
 std::uint32_t GrammarAutomaton::node(std::uint32_t element, std::uint32_t below) {
@@ -93,13 +95,17 @@ GrammarAutomaton::State* GrammarAutomaton::closure(std::vector<std::uint32_t> to
     if (is_new) {
         found->second = std::make_unique<State>();
         found->second->stacks = found->first;
-        found->second->next.resize(class_starts_.size() + 1);
-        bytes_ += 160 + 8 * found->first.size() + sizeof(State*) * found->second->next.size();
+        bytes_ += 160 + 8 * found->first.size();
     }
     return found->second.get();
 }
 
 GrammarAutomaton::State* GrammarAutomaton::step(State& state, std::size_t character_class) {
+    if (state.next.empty()) {
+        if (bytes_ > kMostBytes) throw std::length_error("the grammar has too many states");
+        state.next.resize(class_starts_.size() + 1);
+        bytes_ += state.next.size() * sizeof(State*);
+    }
     std::vector<std::uint32_t> left;
     for (const std::uint32_t stack : state.stacks) {
         if (stack == 0) continue;
@@ -116,8 +122,8 @@ bool GrammarAutomaton::may_become_one(const State& state, PartialCharacter begun
     });
 }
 
-/// False where no text with it is right. As llama.cpp reads UTF-8, only the bytes that continue a character of
-/// the token before (is_continued) are looked at.
+/// False where no text with it is right. As llama.cpp reads UTF-8, only the bytes that continue a character
+/// of the token before (is_continued) are looked at.
 bool GrammarAutomaton::take_byte(Place& place, std::uint8_t byte, bool is_continued) {
     constexpr std::int8_t kLengths[16] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 3, 4};
     PartialCharacter& begun = place.begun;
@@ -167,7 +173,7 @@ TokenMask GrammarAutomaton::walk(Place place) {
         if (here.begun.missing > 0 && !may_become_one(*here.state, here.begun)) continue;
         for (std::uint32_t i = node.first_token; i < nodes[at].first_token; ++i) allow(trie_->tokens()[i]);
     }
-    if (place.state->may_end())
+    if (place.begun.missing == 0 && place.state->may_end())
         for (const llama_token token : trie_->ends()) allow(token);
     return mask;
 }

@@ -24,7 +24,7 @@ public:
     /// A state is the set of all stacks of elements still to come, each at characters, or empty: an end.
     struct State {
         std::vector<std::uint32_t> stacks;  ///< ascending numbers of nodes
-        std::vector<State*> next;           ///< by class of characters; null: not yet known
+        std::vector<State*> next;           ///< by class of characters, null: not yet known; empty: none is
         std::shared_ptr<const TokenMask> allowed;
 
         bool may_end() const { return !stacks.empty() && stacks.front() == 0; }
@@ -35,7 +35,8 @@ public:
     };
 
     Place start() const { return {start_}; }
-    /// Behind a text; nothing where the grammar refuses it.
+    /// Behind a text; nothing where the grammar refuses it. This and `allowed` throw std::length_error where
+    /// a grammar has a state of its own behind nearly every text, and so takes too much memory.
     std::optional<Place> after(Place place, std::string_view text);
     /// All tokens that may come next.
     std::shared_ptr<const TokenMask> allowed(Place place);
@@ -61,7 +62,7 @@ private:
     State* closure(std::vector<std::uint32_t> stacks);
     State* step(State& state, std::size_t character_class);
     State* next(State& state, std::size_t character_class) {
-        State* known = state.next[character_class];
+        State* known = state.next.empty() ? nullptr : state.next[character_class];
         return known != nullptr ? known : step(state, character_class);
     }
     bool is_dead(const State* state) const { return state->stacks.empty(); }
@@ -71,7 +72,7 @@ private:
 
     std::shared_ptr<const GrammarRules> rules_;
     std::shared_ptr<const TokenTrie> trie_;
-    std::vector<std::uint32_t> class_starts_;      // the first character of each class but the first, ascending
+    std::vector<std::uint32_t> class_starts_;  // the first character of each class but the first, ascending
     std::vector<std::vector<bool>> class_is_in_;  // by ranges, by class
     std::vector<std::uint16_t> ascii_classes_;
 

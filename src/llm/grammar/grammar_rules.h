@@ -31,7 +31,7 @@ struct GrammarRules {
         enum class Kind : std::uint8_t { characters, rule, end } kind;
         std::uint32_t value = 0;  ///< which ranges, or which rule
     };
-    std::vector<Element> elements;                       ///< all alternatives, an end behind each
+    std::vector<Element> elements;                         ///< all alternatives, an end behind each
     std::vector<std::vector<std::uint32_t>> alternatives;  ///< of each rule, where they begin in elements
     std::vector<CharacterRanges> characters;
     std::uint32_t root = 0;
@@ -39,7 +39,8 @@ struct GrammarRules {
     bool is_end(std::uint32_t element) const { return elements[element].kind == Element::Kind::end; }
 };
 
-/// Of a text that check_grammar has passed. Nothing for a grammar with single tokens of a vocabulary (`<[5]>`).
+/// Of a text that check_grammar has passed. Nothing for a grammar with single tokens of a vocabulary
+/// (`<[5]>`).
 std::optional<GrammarRules> read_grammar_rules(std::string_view source);
 
 }  // namespace headrace::llm

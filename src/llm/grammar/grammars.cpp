@@ -20,7 +20,8 @@ std::shared_ptr<GrammarAutomaton> Grammars::find(const std::string& text) {
 }
 
 std::shared_ptr<GrammarAutomaton> Grammars::automaton(const std::string& text) {
-    if (std::shared_ptr<GrammarAutomaton> known = find(text)) return known;
+    if (std::shared_ptr<GrammarAutomaton> known = find(text))
+        return known->is_full() ? replace(known) : known;
     std::optional<GrammarRules> rules = read_grammar_rules(text);
     if (!rules) return nullptr;
     const std::lock_guard lock(mutex_);
@@ -43,7 +44,7 @@ std::shared_ptr<GrammarAutomaton> Grammars::replace(const std::shared_ptr<Gramma
 
 std::optional<GrammarAutomaton::Place> GrammarPlace::place_after(llama_token token) const {
     if (llama_vocab_is_eog(grammars_->vocab(), token))
-        return place_.state->may_end() ? std::optional(place_) : std::nullopt;
+        return place_.begun.missing == 0 && place_.state->may_end() ? std::optional(place_) : std::nullopt;
     const std::string text = token_text(grammars_->vocab(), token);
     return text.empty() ? std::nullopt : automaton_->after(place_, text);
 }

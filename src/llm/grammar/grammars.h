@@ -16,7 +16,8 @@ public:
 
     /// Of a grammar that was asked for before; null of another.
     std::shared_ptr<GrammarAutomaton> find(const std::string& text);
-    /// Of one that check_grammar and llama.cpp take. Null: it has single tokens, which no automaton here knows.
+    /// Of one that check_grammar and llama.cpp take. Null: it has single tokens, which no automaton here
+    /// knows.
     std::shared_ptr<GrammarAutomaton> automaton(const std::string& text);
     /// An empty one in the place of one that is full, unless it has been replaced already.
     std::shared_ptr<GrammarAutomaton> replace(const std::shared_ptr<GrammarAutomaton>& full);

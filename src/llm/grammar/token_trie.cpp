@@ -9,7 +9,8 @@ namespace headrace::llm {
 std::string token_text(const llama_vocab* vocab, llama_token token) {
     std::string text(32, '\0');
     const auto read = [&] {
-        return llama_token_to_piece(vocab, token, text.data(), static_cast<std::int32_t>(text.size()), 0, true);
+        return llama_token_to_piece(vocab, token, text.data(), static_cast<std::int32_t>(text.size()), 0,
+                                    true);
     };
     std::int32_t size = read();
     if (size < 0) {
@@ -43,7 +44,8 @@ TokenTrie::TokenTrie(const llama_vocab* vocab)
         std::size_t same = 0;
         if (before != nullptr)
             same = static_cast<std::size_t>(
-                std::mismatch(before->begin(), before->end(), text.begin(), text.end()).second - text.begin());
+                std::mismatch(before->begin(), before->end(), text.begin(), text.end()).second -
+                text.begin());
         close(same);
         for (std::size_t depth = same; depth < text.size(); ++depth) {
             path.push_back(static_cast<std::uint32_t>(nodes_.size()));

@@ -7,8 +7,8 @@
 
 namespace headrace::llm {
 
-/// The texts of a vocabulary's tokens as a tree of bytes, in the order in which a walk meets them. Tokens that
-/// end an answer and those without a text are not in it.
+/// The texts of a vocabulary's tokens as a tree of bytes, in the order in which a walk meets them. Tokens
+/// that end an answer and those without a text are not in it.
 class TokenTrie {
 public:
     explicit TokenTrie(const llama_vocab* vocab);

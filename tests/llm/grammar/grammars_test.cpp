@@ -13,7 +13,7 @@
 namespace headrace::llm {
 namespace {
 
-using Sampler = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
+using LlamaGrammar = std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)>;
 
 /// What llama.cpp's own grammar leaves of all tokens.
 std::vector<bool> llama_allowed(llama_sampler& grammar, int vocabulary) {
@@ -44,7 +44,8 @@ protected:
         ASSERT_NE(automaton, nullptr) << text;
         const int size = engine->model().vocabulary_size();
         for (int answer = 0; answer < answers; ++answer) {
-            const Sampler theirs(llama_sampler_init_grammar(vocab, text.c_str(), "root"), &llama_sampler_free);
+            const LlamaGrammar theirs(llama_sampler_init_grammar(vocab, text.c_str(), "root"),
+                                      &llama_sampler_free);
             ASSERT_NE(theirs, nullptr) << text;
             GrammarPlace ours(grammars, automaton);
             std::string taken;
