@@ -97,7 +97,7 @@ bench-lowering: ## what lowering by ExecuTorch takes, and our part of it, beside
 
 bench-guests: ## what a WebAssembly guest's calls cost beside headrace.load (ROUNDS=10)
 	@$(BUILD) --target products
-	@PYTHONPATH=examples $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	@PYTHONPATH=examples:tests/wasm $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products

@@ -339,6 +339,22 @@ def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
     assert host([*asked, *again])[4:] == [None, "handle", "text"]
 
 
+def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
+    asked = [
+        put(NAMES, b"chat{}"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+        call("answer-next", {"of": 3}, RESULT),
+        call("drop-conversation", {"of": 2}),
+        call("answer-next", {"of": 3}, RESULT),
+        call("answer-cancel", {"of": 3}),
+        call("drop-answer", {"of": 3}),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+    ]
+    assert host(asked)[4:] == ["text", None, "text", None, None, "handle"]
+
+
 def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):
     model = component_fuzz.sums()
     told = [wasmtime_host(component_fuzz.Program(seed, model).steps) for seed in range(150)]
