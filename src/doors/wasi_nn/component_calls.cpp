@@ -1,5 +1,6 @@
 // What components call: graphs, their contexts, conversations.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -129,6 +130,10 @@ Result<NamedTensors> compute_text(ContextTable& table, const OpenContext& contex
     return outputs;
 }
 
+/// Node's host tells of them by their numbers, as the C libraries do.
+constexpr std::array<std::string_view, 7> kEncodings{"openvino",       "onnx", "tensorflow", "pytorch",
+                                                     "tensorflowlite", "ggml", "autodetect"};
+
 /// As the C libraries read names, which may end with a NUL.
 std::string_view before_nul(std::string_view text) { return text.substr(0, text.find('\0')); }
 
@@ -147,7 +152,8 @@ Made Host::load(Call& call) {
     if (encoding != "onnx" && encoding != "ggml" && encoding != "autodetect")
         return refusal(
             call, Failure{"invalid-encoding",
-                          fmt::format("encoding {} is not read; onnx, ggml and autodetect are", encoding)});
+                          fmt::format("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are",
+                                      std::ranges::find(kEncodings, encoding) - kEncodings.begin())});
     const std::map<std::string_view, Target> targets{
         {"cpu", Target::cpu}, {"gpu", Target::gpu}, {"tpu", Target::tpu}};
     const LoadOptions options{.target = targets.at(text_of(call.given[2]))};
@@ -157,9 +163,8 @@ Made Host::load(Call& call) {
 
 Made Host::load_by_name(Call& call) {
     const std::string_view name = text_of(call.given[0]);
-    const std::string_view told = before_nul(name);
-    Result<GraphId> loaded = told.empty() ? Result<GraphId>(invalid("the model's name is empty"))
-                                          : call.table.load(told, LoadOptions{});
+    Result<GraphId> loaded = name.empty() ? Result<GraphId>(invalid("the model's name is NULL or empty"))
+                                          : call.table.load(before_nul(name), LoadOptions{});
     if (!loaded.ok() && on_failed_load_)
         on_failed_load_(name.data(), static_cast<std::uint32_t>(name.size()));
     return give_graph(call, loaded);
@@ -223,7 +228,7 @@ Host::Answer Host::open_conversation(Call& call) {
     const auto graph = at<std::shared_ptr<Graph>>(call, call.given[0]);
     std::optional<std::string_view> session;
     if (const Value* name = call.given[1].of.option) session = before_nul(text_of(*name));
-    if (session && session->empty()) return invalid("the session's name is empty");
+    if (session && session->empty()) return invalid("the session's name is NULL or empty");
     HR_ASSIGN(auto context, opened(call, graph, session));
     if (context->info.has_tensors)
         return unsupported("the graph takes tensors; conversations are with language models");
