@@ -34,6 +34,8 @@ const Flag kServerFlags[] = {
     // The program.
     {"-h --help --usage", "", "", "", "show this", a_switch, "", set_switch<&ServeOptions::shows_help>},
     {"--version", "", "", "", "show the version", a_switch, "", set_switch<&ServeOptions::shows_version>},
+    {"--parameters", "", "", "", "list what requests may set, with types and defaults", a_switch, "",
+     set_switch<&ServeOptions::shows_parameters>},
     {"--completion-bash", "", "", "", "print a completion script for bash", a_switch, "",
      set_switch<&ServeOptions::shows_completion>},
     {"--list-devices", "", "", "", "print the devices that --device may name", a_switch, "",
