@@ -180,9 +180,8 @@ constexpr const char* kFlagsHelp =
     "llama.cpp's flags for models work here, too: -c, -ngl, --lora and all others that\n"
     "`headrace serve --help` lists for the model.\n\n";
 constexpr const char* kAnswerFlagsHelp =
-    "llama.cpp's flags for models and answers work here, too: -c, -ngl, --lora, --grammar-file and all "
-    "others\n"
-    "that `headrace serve --help` lists for them. Those of the samplers:\n\n";
+    "llama.cpp's flags for models and answers work here, too: -c, -ngl, --lora, --grammar-file and all\n"
+    "others that `headrace serve --help` lists for them. Those of the samplers:\n\n";
 
 void needs_model(const std::string& model) {
     if (model.empty()) throw CLI::RequiredError("model (a GGUF file, the first argument or by -m)");

@@ -175,8 +175,7 @@ Status WeightsFile::check_content(const std::string& key, const Entry& entry) {
     if (found == entry.checksum) return success();
     return invalid(
         "weights '{}': the file is damaged or another graph's: the xxh3 of {} bytes from offset {} is {}, "
-        "the "
-        "manifest has {}; save the graph anew",
+        "the manifest has {}; save the graph anew",
         excerpt(std::string_view(key)), entry.length, entry.offset, found,
         excerpt(std::string_view(entry.checksum)));
 }
