@@ -119,6 +119,10 @@ bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, 
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
 
+bench-neighbors: ## what a loaded model costs other programs, idle and at six runs a second, beside ONNX Runtime (MODELS="minilm_128 resnet18")
+	@$(BUILD) --target products
+	@$(VENV) bench/neighbors.py $(if $(MODELS),--models $(MODELS))
+
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks
 	@$(BUILD) --target products

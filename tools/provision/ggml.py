@@ -39,7 +39,7 @@ DEVICE_BACKENDS = {
         "CUDAARCHS=80."
     ),
 }
-#: The demo's llama.cpp: it only talks a little, ggml has the arithmetic, and -O1 takes a quarter longer to compile.
+#: The demo's llama.cpp talks a little, on ggml's arithmetic. -O1 takes a quarter longer to compile.
 QUICK_FLAGS = ["-DCMAKE_C_FLAGS_RELEASE=-Og -DNDEBUG", "-DCMAKE_CXX_FLAGS_RELEASE=-Og -DNDEBUG"]
 SANITIZERS = {"thread": ["-DCMAKE_C_FLAGS=-fsanitize=thread -g1", "-DCMAKE_CXX_FLAGS=-fsanitize=thread -g1"]}
 
