@@ -72,6 +72,10 @@ bench-invariance: ## what batch_invariant costs eight streams (MODEL=q4_0 ROUNDS
 	@$(BUILD) --target products
 	@$(VENV) bench/batch_invariance.py $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-structured: ## what JSON schemas cost eight streams (MODEL=q4_0)
+	@$(BUILD) --target products
+	@$(VENV) bench/structured.py $(if $(MODEL),--model $(MODEL))
+
 bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 ROUNDS=5; EMBEDDINGS=1: texts per second, beside fastembed, which it installs into build/)
 	@$(BUILD) --target products
 	@for package in $(if $(EMBEDDINGS),fastembed loguru mmh3 pillow py_rust_stemmers); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
@@ -97,7 +101,7 @@ bench-lowering: ## what lowering by ExecuTorch takes, and our part of it, beside
 
 bench-guests: ## what a WebAssembly guest's calls cost beside headrace.load (ROUNDS=10)
 	@$(BUILD) --target products
-	@PYTHONPATH=examples $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	@PYTHONPATH=examples:tests/wasm $(VENV) bench/guests.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-rpc: ## a language model over one to three RPC hosts on links of 0, 0.1, 1 and 10 ms (MODEL=file.gguf)
 	@$(BUILD) --target products
@@ -110,14 +114,19 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/zoo_peers.py $(if $(MODELS),--models $(MODELS))
 
-bench-quantised: ## compare quantised ONNX files with ONNX Runtime: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
+bench-quantised: ## compare quantised ONNX files with ONNX Runtime and OpenVINO: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
 	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))
 
 bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, with what it costs in accuracy (MODELS="minilm_128 resnet18")
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
+
+bench-neighbors: ## what a loaded model costs other programs, idle and at six runs a second, beside ONNX Runtime (MODELS="minilm_128 resnet18")
+	@$(BUILD) --target products
+	@$(VENV) bench/neighbors.py $(if $(MODELS),--models $(MODELS))
 
 bench-micro: ## compare single operators with the same (MODELS="gemm_512 conv_1x1_256_64_56")
 	@$(BUILD) --target benchmarks
@@ -151,7 +160,7 @@ test-arm: ## run the tests of src/kernels for 64-bit ARM in QEMU (installs qemu-
 	@$(PYTHON) tools/setup.py --arm
 	@$(VENV) tools/test_arm.py $(if $(FILTER),--filter '$(FILTER)') $(if $(COMPILER),--compiler '$(COMPILER)')
 
-wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312)
+wheels: ## build wheels for other machines into build/wheels/dist: manylinux_2_28, x86-64 and 64-bit ARM (ARCH=x86_64 ABI=cp311, or cp312; HEADRACE_VULKAN=ON: headrace-vulkan, too)
 	@$(BUILD) --target products
 	@$(BUILD) --target webnn_stub
 	@$(PYTHON) tools/setup.py --on-demand auditwheel

@@ -1,9 +1,11 @@
-"""What a WebAssembly guest's calls cost beside headrace.load: a graph of one sum, and MiniLM with 128 tokens.
+"""What a WebAssembly guest's calls cost beside headrace.load: a graph of one sum, and MiniLM with 128 tokens;
+and of a component a sum and a product.
 
     python bench/guests.py [--rounds N]
 
-The guest is a core module under wasmtime, whose loop sets the inputs, computes and reads an output. Both use
-one thread; rounds alternate, and the best of each counts.
+The guests run under wasmtime. A core module's loop sets the inputs, computes and reads an output; a
+component's makes a tensor of each input, computes, reads the outputs and drops them. All use one thread;
+rounds alternate, and the best of each counts.
 """
 
 from __future__ import annotations
@@ -13,12 +15,19 @@ import struct
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import headrace
 import numpy as np
 import onnx
 import wasmtime
+import wasmtime.component
+from component_fuzz import DATA as VALUES
+from component_fuzz import INPUTS, NAMES, SHAPE, sums
+from component_guest import RESULT, text
+from component_guest import Guest as ComponentGuest
+from headrace._wasi_nn import Backend
 from headrace.wasm import WasiNn, find_library
 from minilm.model import model_file
 from minilm.onnx_model import build_onnx
@@ -89,6 +98,72 @@ class Guest:
         return np.frombuffer(bytes(memory.read(self._store, OUTPUT, OUTPUT + size)), np.float32)
 
 
+#: A loop of a component with two inputs, whose names, dimensions and elements lie in its memory.
+COMPONENT_LOOP = f"""
+  (core module $loops
+    (import "nn" "tensor-new" (func $new (param i32 i32 i32 i32 i32) (result i32)))
+    (import "nn" "compute" (func $compute (param i32 i32 i32 i32)))
+    (import "nn" "tensor-data" (func $data (param i32 i32)))
+    (import "nn" "drop-tensor" (func $drop (param i32)))
+    (import "nn" "memory" (memory 1))
+    (func $read (param $at i32)
+      (call $data (i32.load (local.get $at)) (i32.const {RESULT + 32}))
+      (call $drop (i32.load (local.get $at))))
+    (func (export "loop") (param $context i32) (param $count i32)
+      (loop $again
+        (i32.store (i32.const {INPUTS + 8})
+          (call $new (i32.const {SHAPE}) (i32.const 2) (i32.const 1) (i32.const {VALUES}) (i32.const 16)))
+        (i32.store (i32.const {INPUTS + 20})
+          (call $new (i32.const {SHAPE}) (i32.const 1) (i32.const 1) (i32.const {VALUES}) (i32.const 8)))
+        (call $compute (local.get $context) (i32.const {INPUTS}) (i32.const 2) (i32.const {RESULT}))
+        (call $read (i32.add (i32.load (i32.const {RESULT + 4})) (i32.const 8)))
+        (call $read (i32.add (i32.load (i32.const {RESULT + 4})) (i32.const 20)))
+        (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+        (br_if $again (local.get $count)))))
+  (core instance $looping (instantiate $loops (with "nn" (instance
+    (export "memory" (memory $bytes))
+    (export "tensor-new" (func $tensor-new)) (export "compute" (func $compute))
+    (export "tensor-data" (func $tensor-data)) (export "drop-tensor" (func $drop-tensor))))))
+  (alias core export $looping "loop" (core func $loop))
+  (func (export "loop") (param "context" u32) (param "count" u32) (canon lift (core func $loop)))"""
+
+
+def component(path: Path) -> ComponentGuest:
+    """A guest whose context is the handle of step 5."""
+    backend = Backend(find_library(), {"n_threads": 1, "model_aliases": {"sums": str(path)}})
+    engine = wasmtime.Engine()
+    made = wasmtime.component.Component(engine, wasmtime.wat2wasm(text(COMPONENT_LOOP)))
+    guest = ComponentGuest(backend, engine, made)
+    contents = {
+        NAMES: b"sumsxw",
+        SHAPE: struct.pack("<2I", 2, 2),
+        VALUES: np.arange(4, dtype=np.float32).tobytes(),
+        INPUTS: struct.pack("<6I", NAMES + 4, 1, 0, NAMES + 5, 1, 0),
+    }
+    program = [["put", at, content.hex()] for at, content in contents.items()]
+    calls = [["load-by-name", [NAMES, 4, RESULT]], ["graph-open", [{"of": 4}, RESULT]]]
+    guest.run([*program, *(["call", *call] for call in calls)])
+    return guest
+
+
+def compare_component(path: Path, count: int, rounds: int) -> None:
+    native = headrace.load(path, device="cpu", threads=1)
+    inputs = {"x": np.arange(4, dtype=np.float32).reshape(2, 2), "w": np.arange(2, dtype=np.float32)}
+    guest = component(path)
+    context = guest.handles[5]
+
+    def natively() -> None:
+        for _ in range(count):
+            native(inputs)
+
+    ways = {
+        "headrace.load": natively,
+        "component": lambda: guest.invoke("loop", context, count),
+    }
+    print("a sum and a product of 4 numbers, open shapes")
+    print_best(ways, count, rounds)
+
+
 def compare(title: str, path: Path, inputs: dict[str, np.ndarray], count: int, rounds: int) -> None:
     native = headrace.load(path, device="cpu", threads=1)
     guest = Guest(path, list(inputs.values()))
@@ -96,22 +171,27 @@ def compare(title: str, path: Path, inputs: dict[str, np.ndarray], count: int, r
     if not np.array_equal(guest.output(), expected):
         sys.exit(f"{title}: the guest's output is another")
 
-    def natively(calls: int) -> None:
-        for _ in range(calls):
+    def natively() -> None:
+        for _ in range(count):
             native(inputs)
 
     ways = {
         "headrace.load": natively,
-        "guest, compute alone": lambda calls: guest.loop("computes", calls),
-        "guest, with inputs and output": lambda calls: guest.loop("runs", calls),
+        "guest, compute alone": lambda: guest.loop("computes", count),
+        "guest, with inputs and output": lambda: guest.loop("runs", count),
     }
+    print(title)
+    print_best(ways, count, rounds)
+
+
+def print_best(ways: dict[str, Callable[[], None]], count: int, rounds: int) -> None:
+    """Of each way, which calls `count` times, the best round's microseconds a call."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, way in ways.items():
             start = time.perf_counter()
-            way(count)
+            way()
             best[name] = min(best[name], (time.perf_counter() - start) / count * 1e6)
-    print(title)
     for name, microseconds in best.items():
         print(f"  {name:30} {microseconds:10.1f} us")
 
@@ -133,6 +213,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         compare("a sum of 4 numbers", sum_model(folder), {"x": np.ones(4, np.float32)}, 500, rounds)
+        path = folder / "sums.onnx"
+        path.write_bytes(sums())
+        compare_component(path, 500, rounds)
         minilm = folder / "minilm.onnx"
         onnx.save(build_onnx(model_file("model.safetensors")), minilm)
         ids = np.random.default_rng(1).integers(1000, 30000, (1, 128))

@@ -75,7 +75,7 @@ class Side:
 
     def answer(self) -> Any:
         for line in self.process.stdout:
-            if line.startswith(("{", '"', "null")) or line[0].isdigit():
+            if line.startswith(("{", "[", '"', "null")) or line[0].isdigit():
                 return json.loads(line)
         self.log.seek(0)
         lines = self.log.read().strip().splitlines() or ["it ended without a word"]

@@ -4,7 +4,9 @@
 
 Reads a line for each thing to do, and answers with a line of JSON: "output FILE" runs the model once and
 saves what it gives, "time N" gives the microseconds a call of N calls, "memory" the bytes that loading and
-running took at their peak, beyond what the interpreter and libraries had taken before.
+running took at their peak, beyond what the interpreter and libraries had taken before. "idle SECONDS" runs
+it and then waits: the milliseconds of CPU time that the process takes meanwhile. "pace RATE SECONDS" runs it
+so many times a second: a list of a call's microseconds, median, and of its CPU time.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import functools
 import json
 import logging
 import re
+import statistics
 import sys
 import time
 import warnings
@@ -168,6 +171,25 @@ def _timed(call: Call, repeats: int) -> float:
     return (time.perf_counter() - begin) / repeats * 1e6
 
 
+def _idle(call: Call, seconds: float) -> float:
+    call()
+    begin = time.process_time()
+    time.sleep(seconds)
+    return (time.process_time() - begin) * 1e3
+
+
+def _paced(call: Call, rate: float, seconds: float) -> list[float]:
+    call()
+    times: list[float] = []
+    begin, cpu = time.perf_counter(), time.process_time()
+    for index in range(max(1, round(rate * seconds))):
+        time.sleep(max(0.0, begin + index / rate - time.perf_counter()))
+        started = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - started) * 1e6)
+    return [statistics.median(times), (time.process_time() - cpu) / len(times) * 1e6]
+
+
 def main() -> None:
     side, case, folder, threads = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
     load = SIDES[side](case, folder, threads)
@@ -183,6 +205,10 @@ def main() -> None:
             np.save(argument, call())
         elif what == "time":
             answer = _timed(call, int(argument))
+        elif what == "idle":
+            answer = _idle(call, float(argument))
+        elif what == "pace":
+            answer = _paced(call, *map(float, argument.split()))
         elif what == "memory":
             answer = _status("VmHWM") - before
         print(json.dumps(answer), flush=True)

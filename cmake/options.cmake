@@ -57,4 +57,9 @@ if(HEADRACE_QUICK)
   add_compile_options(-Og -Wno-maybe-uninitialized)  # a sixth less to compile than -O1; g++ 12 warns of more there
 endif()
 
+option(HEADRACE_SMALL "Optimise the kernels for speed and all else for size: what pages fetch" OFF)
+if(HEADRACE_SMALL)
+  add_compile_options(-Os)
+endif()
+
 option(HEADRACE_UNITY "Compile a folder's sources several at a time: half the time from nothing, more after a change" ON)

@@ -56,8 +56,10 @@ if(SKBUILD OR HEADRACE_PORTABLE)
     INSTALL_RPATH "$ORIGIN/${CMAKE_INSTALL_LIBDIR};$ORIGIN/${CMAKE_INSTALL_LIBDIR}/headrace")
   install(TARGETS ${extensions} LIBRARY DESTINATION . COMPONENT python)
 endif()
-foreach(extension IN LISTS extensions)
-  headrace_unity(${extension})
+foreach(target IN LISTS extensions ITEMS nanobind-static nanobind-static-abi3)
+  if(TARGET ${target})
+    headrace_unity(${target})
+  endif()
 endforeach()
 set_target_properties(${extensions} PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${packages}/headrace

@@ -20,7 +20,8 @@ foreach(interface backend llamacpp onnx)
   string(REPLACE onnx llamacpp source ${interface})  # WAMR looks for a library by each encoding's name
   set(abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/${source}_abi.cpp)
   if(source STREQUAL llamacpp)
-    list(APPEND abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/guest_calls_abi.cpp)
+    list(APPEND abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/guest_calls_abi.cpp
+      ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/components_abi.cpp)
   endif()
   add_library(wasi_nn_${interface} SHARED ${abi}
     $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_base>)

@@ -1,4 +1,4 @@
-// The page's three parts on one engine, and what makes it work offline.
+// The page's three parts on one engine.
 import { install } from '../../node/lib/web/index.js'; // 'headrace/web' where the package is installed
 import { drawDigits } from './digits.mjs';
 import { runModels } from './own_model.mjs';
@@ -15,4 +15,3 @@ try {
 } catch (error) {
   engine.textContent = `The engine does not start: ${error.message}`;
 }
-navigator.serviceWorker?.register('offline.js', { scope: '/' }).catch(() => {}); // it is a convenience

@@ -1,7 +1,11 @@
 // Keeps what this page has fetched, for when the network is away. Models are kept by headrace/web itself.
 const name = 'headrace-demo';
 
-self.addEventListener('install', () => self.skipWaiting());
+// What the page has before this worker is there.
+const first = ['./', 'style.css', 'start.mjs'];
+const keepFirst = async () => (await caches.open(name)).addAll(first);
+
+self.addEventListener('install', (event) => event.waitUntil(keepFirst().then(() => self.skipWaiting())));
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
 
 async function answer(request) {

@@ -1,6 +1,6 @@
-/* Calls of WebAssembly guests, core modules that import wasi_ephemeral_nn, for hosts of
- * libwasi_nn_llamacpp.so and libwasi_nn_onnx.so: numbers, and the guest's memory, which is read and written
- * where it is. */
+/* Calls of WebAssembly guests for hosts of libwasi_nn_llamacpp.so and libwasi_nn_onnx.so: of core modules
+ * that import wasi_ephemeral_nn as numbers, and the guest's memory, which is read and written where it is; of
+ * components, which import wasi:nn, as values of wasmtime's C interface. */
 #ifndef HEADRACE_WASI_NN_GUESTS_H
 #define HEADRACE_WASI_NN_GUESTS_H
 
@@ -70,6 +70,24 @@ typedef struct {
 /* A wasmtime_func_unchecked_callback_t, whose `import` is a headrace_wasmtime_import. It never traps. */
 HEADRACE_WASI_NN_GUESTS_API void* headrace_wasmtime_call(void* import, void* caller, void* values,
                                                          size_t count);
+
+/* What a component imports of wasi:nn and headrace:nn under wasmtime, for one guest. function_of: gives a
+ * function of wasmtime's C interface by its name, NULL for one that it lacks; most_bytes: of the guest's
+ * tensors, which lie in the host, 0 for as many as may be; on_failed_load: gets the name that the guest could
+ * not load, or is NULL. Gives NULL where the backend is none, or wasmtime lacks a function. */
+HEADRACE_WASI_NN_GUESTS_API void* headrace_components_new(
+    void* backend, void* (*function_of)(const char* name), uint64_t most_bytes,
+    void (*on_failed_load)(const char* name, uint32_t size));
+
+/* Gives the imports to a wasmtime_component_linker_t, whose guest needs them as long as it lives: NULL, or a
+ * wasmtime_error_t. */
+HEADRACE_WASI_NN_GUESTS_API void* headrace_components_define(void* components, void* linker);
+
+/* What ended the guest, if an import did; else NULL. */
+HEADRACE_WASI_NN_GUESTS_API const char* headrace_components_failure(const void* components);
+
+/* Closes and unloads what the guest left. */
+HEADRACE_WASI_NN_GUESTS_API void headrace_components_delete(void* components);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "graph.h"
+#include "headrace/option_names.h"
 #include "headrace/webnn.h"
 #include "options.h"
 #include "stats.h"
@@ -16,8 +17,7 @@
 namespace headrace::python {
 
 Precision to_precision(const std::string& name) {
-    if (name == "exact") return Precision::exact;
-    if (name == "fast") return Precision::fast;
+    if (const auto precision = find_precision(name)) return *precision;
     throw nb::value_error(("precision '" + name + "' is none of exact, fast").c_str());
 }
 
@@ -45,15 +45,12 @@ std::string representation(const TensorInfo& info) {
 }
 
 WeightFormat weight_format(const std::string& name) {
-    if (name == "as-given") return WeightFormat::as_given;
-    if (name == "q8_0") return WeightFormat::q8_0;
-    if (name == "q4_0") return WeightFormat::q4_0;
+    if (const auto format = find_weight_format(name)) return *format;
     throw nb::value_error(("weights '" + name + "' is none of as-given, q8_0, q4_0").c_str());
 }
 
 MemoryUse memory_use(const std::string& name) {
-    if (name == "normal") return MemoryUse::normal;
-    if (name == "low") return MemoryUse::low;
+    if (const auto use = find_memory_use(name)) return *use;
     throw nb::value_error(("memory '" + name + "' is none of normal, low").c_str());
 }
 
@@ -83,10 +80,6 @@ Executable compile_source(nb::handle source, const std::string& device, int host
     return compile(*graph.graph, options);
 }
 
-std::string name_of(WeightFormat format) {
-    return format == WeightFormat::q8_0 ? "q8_0" : format == WeightFormat::q4_0 ? "q4_0" : "as-given";
-}
-
 /// Those of compile() that WebNN's hints decide.
 nb::dict hinted_options(const std::string& power_preference, bool accelerated, const std::string& device_type,
                         const std::string& device, int host_timeout_ms, const std::string& weights) {
@@ -102,7 +95,7 @@ nb::dict hinted_options(const std::string& power_preference, bool accelerated, c
     }
     nb::dict result;
     result["device"] = options.device;
-    result["weights"] = name_of(options.weights);
+    result["weights"] = std::string(name_of(options.weights));
     result["round_activations"] = options.round_activations;
     return result;
 }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/device_option.h"
 #include "doors/onnx/reading/importer.h"
+#include "headrace/option_names.h"
 
 namespace headrace::cli {
 namespace {
@@ -82,12 +83,7 @@ void add_dimension_option(CLI::App& command, std::vector<std::string>& dimension
 void add_weight_format_option(CLI::App& command, WeightFormat& format) {
     command
         .add_option_function<std::string>(
-            "--weight-format",
-            [&](const std::string& name) {
-                format = name == "q8_0"   ? WeightFormat::q8_0
-                         : name == "q4_0" ? WeightFormat::q4_0
-                                          : WeightFormat::as_given;
-            },
+            "--weight-format", [&](const std::string& name) { format = *find_weight_format(name); },
             "how constant matrices of products are stored: as-given (default), q8_0 (8 bits) or q4_0 (4 "
             "bits)")
         ->check(CLI::IsMember({"as-given", "q8_0", "q4_0"}))
@@ -129,10 +125,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command.get_option("--weight-format")->group(kRunning);
     command
         .add_option_function<std::string>(
-            "--memory",
-            [&](const std::string& name) {
-                options.compile.memory = name == "low" ? MemoryUse::low : MemoryUse::normal;
-            },
+            "--memory", [&](const std::string& name) { options.compile.memory = *find_memory_use(name); },
             "normal (default), or low: without transformed filters, which take more than the plain ones")
         ->check(CLI::IsMember({"normal", "low"}))
         ->type_name("")
@@ -140,9 +133,7 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     command
         .add_option_function<std::string>(
             "--precision",
-            [&](const std::string& name) {
-                options.compile.precision = name == "fast" ? Precision::fast : Precision::exact;
-            },
+            [&](const std::string& name) { options.compile.precision = *find_precision(name); },
             "exact (default), or fast: products of f32 are rounded where that is faster, on CPUs to bf16")
         ->check(CLI::IsMember({"exact", "fast"}))
         ->type_name("")

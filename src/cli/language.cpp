@@ -180,8 +180,8 @@ constexpr const char* kFlagsHelp =
     "llama.cpp's flags for models work here, too: -c, -ngl, --lora and all others that\n"
     "`headrace serve --help` lists for the model.\n\n";
 constexpr const char* kAnswerFlagsHelp =
-    "llama.cpp's flags for models and answers work here, too: -c, --temp, -ngl, --lora, --grammar-file and\n"
-    "all others that `headrace serve --help` lists for them.\n\n";
+    "llama.cpp's flags for models and answers work here, too: -c, -ngl, --lora, --grammar-file and all\n"
+    "others that `headrace serve --help` lists for them. Those of the samplers:\n\n";
 
 void needs_model(const std::string& model) {
     if (model.empty()) throw CLI::RequiredError("model (a GGUF file, the first argument or by -m)");
@@ -217,8 +217,8 @@ void add_chat(CLI::App& app, Status& status, const ModelFlags& flags) {
     add("--api-key", options->key, "the server's API key", "KEY");
     add("--model", options->served_model, "which of the server's models; without --server: the file, as -m",
         "NAME");
-    command->footer(std::string(kAnswerFlagsHelp) +
-                    "Examples:\n"
+    command->footer(kAnswerFlagsHelp + serve::sampling_help(parameter_help) +
+                    "\nExamples:\n"
                     "    headrace chat model.gguf\n"
                     "    headrace chat -m model.gguf -c 4096 --temp 0 -p 'What is 2+3?' --json -\n"
                     "    headrace chat -m model.gguf -sys 'Answer in French.' -f question.txt --log-disable\n"
@@ -279,6 +279,11 @@ void add_bench_llm(CLI::App& app, Status& status, const ModelFlags& flags) {
 }
 
 }  // namespace
+
+serve::ParameterHelp parameter_help(std::string_view name) {
+    const llm::ParameterText text = llm::parameter_text(name);
+    return {.usual = llm::parameter_default(name), .summary = text.summary, .section = text.section};
+}
 
 void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flags) {
     add_chat(app, status, flags);

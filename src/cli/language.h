@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "doors/serve/options/options.h"
 #include "headrace/language_model.h"
 #include "llm/settings.h"
 
@@ -27,6 +28,8 @@ Result<llm::Settings> command_settings(const Parameters& parameters, llm::Settin
 
 /// Adds chat, embed and bench-llm, as those of commands.h. The flags are read before the commands run.
 void add_language_commands(CLI::App& app, Status& status, const ModelFlags& flags);
+/// What helps say of a parameter.
+serve::ParameterHelp parameter_help(std::string_view name);
 /// The table of parameters, as Markdown.
 void add_parameters(CLI::App& app, Status& status);
 

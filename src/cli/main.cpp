@@ -17,7 +17,7 @@
 #include "cli/language.h"
 #include "doors/serve/program.h"
 #include "llm/model/library_versions.h"
-#include "llm/parameters/parameters.h"
+#include "llm/parameters/page.h"
 #endif
 
 namespace {
@@ -194,12 +194,10 @@ int serve_models(std::span<char* const> arguments) {
     const std::vector<std::string> behind(arguments.begin() + 2, arguments.end());
     const Result<serve::ServeOptions> options = serve::program_options(behind);
     if (!options.ok()) return report_error(options.error()), kUsage;
-    const bool shows_help = options.value().shows_help;
-    if (shows_help || options.value().shows_version) {
-        std::printf("%s\n",
-                    (shows_help ? serve::serve_help(llm::parameter_default) : version_text()).c_str());
-        return kSuccess;
-    }
+    const auto shown = [](const std::string& text) { return std::printf("%s\n", text.c_str()), kSuccess; };
+    if (options.value().shows_help) return shown(serve::serve_help(parameter_help));
+    if (options.value().shows_version) return shown(version_text());
+    if (options.value().shows_parameters) return shown(llm::request_parameters_text());
     if (options.value().shows_completion) {
         // A shell has one script for a program, whichever command it is asked of.
         std::string words[] = {"headrace", "completion", "bash"};
@@ -210,9 +208,7 @@ int serve_models(std::span<char* const> arguments) {
 }
 #endif
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
     try {
         const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
         if (is_for_python(arguments)) return report_error(become_python(arguments));
@@ -225,4 +221,13 @@ int main(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return report_error(failure(Code::out_of_memory, "out of memory"));
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int status = run_program(argc, argv);
+    const bool is_written = std::fflush(stdout) == 0 && !std::ferror(stdout);
+    if (status != kSuccess || is_written) return status;
+    return report_error(failure(Code::io, "cannot write all of the output; is the disk full?"));
 }

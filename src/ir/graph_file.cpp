@@ -58,11 +58,22 @@ Status write_content(const Graph& graph, bool by_key, Put&& put) {
     return success();
 }
 
+/// A ModelProto: its version of the format, a small number, then another field of those that a model begins
+/// with. Text cannot begin so.
+bool starts_as_onnx(std::span<const std::byte> bytes) {
+    constexpr std::byte kVersionField{0x08}, kProducer{0x12}, kGraph{0x3a}, kOperatorSet{0x42};
+    constexpr std::byte kMostVersion{0x7f};
+    return bytes[0] == kVersionField && bytes[1] <= kMostVersion &&
+           (bytes[2] == kProducer || bytes[2] == kGraph || bytes[2] == kOperatorSet);
+}
+
 Result<Graph> read_content(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, bool mapped,
                            const OpLookup& find_op, const FindWeight& find_weight) {
     Header header;
     if (bytes.size() < sizeof(header)) return invalid("{} bytes are too few for a graph file", bytes.size());
     std::memcpy(&header, bytes.data(), sizeof(header));
+    if (starts_as_onnx(bytes))
+        return invalid("it is an ONNX model; give it a name that ends in .onnx, by which those are read");
     if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
         return invalid(
             "not a graph file: it does not start with {}. ONNX models are read from names that end in .onnx, "

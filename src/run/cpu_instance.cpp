@@ -82,6 +82,7 @@ private:
     void collect_views();
     void estimate();
     void measure();
+    Status named(Status placed) const;
     ggml_cplan& compute_plan(int threads);
     Status take_memory(const ggml_cplan& plan, bool reuse);
     Status bind_input(Binding& binding, const InputView& view);
@@ -114,7 +115,7 @@ Status CpuInstance::prepare(const States& states) {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outputs_[i].alignment = element_bytes(graph.value(graph.outputs[i].second));
     measure();
-    HR_TRY(activations_.place(lowered_));
+    HR_TRY(named(activations_.place(lowered_)));
     stats_.arena_bytes = activations_.bytes();
     collect_views();
     estimate();
@@ -175,7 +176,7 @@ Result<bool> CpuInstance::adapt(std::shared_ptr<const Plan> plan, const std::vec
             b.scratch.release();
             if (b.tensor) place_on_host(b.tensor, nullptr);  // so that its views follow in the next run
         }
-    HR_TRY(activations_.place_again(lowered_));
+    HR_TRY(named(activations_.place_again(lowered_)));
     stats_.arena_bytes = activations_.bytes();
     arena_ = nullptr;
     return true;
@@ -235,6 +236,13 @@ void CpuInstance::copy_outputs(std::span<const OutputView> outputs) {
     }
 }
 
+/// An error about memory for the activations says which of them takes most.
+Status CpuInstance::named(Status placed) const {
+    if (placed.ok() || placed.error().code != Code::out_of_memory) return placed;
+    const Error& error = placed.error();
+    return Error{error.code, fmt::format("{}; {}", error.message, largest_result()), error.parameter};
+}
+
 ggml_cplan& CpuInstance::compute_plan(int threads) {
     const auto [it, fresh] = compute_plans_.try_emplace(threads);
     if (fresh) it->second = ggml_graph_plan(lowered_.graph, threads, nullptr);
@@ -245,7 +253,9 @@ Status CpuInstance::take_memory(const ggml_cplan& plan, bool reuse) {
     const std::size_t bytes = pooled_size(stats_.arena_bytes + plan.work_size);
     if (!memory_ || memory_.bytes() != bytes || !reuse) {
         memory_.release();
-        HR_ASSIGN(memory_, PooledBuffer::take(buffers_, bytes, "the activations", reuse));
+        Result<PooledBuffer> taken = PooledBuffer::take(buffers_, bytes, "the activations", reuse);
+        if (!taken.ok()) return named(taken.error());
+        memory_ = std::move(taken).value();
     }
     if (memory_.data() == arena_) return success();
     arena_ = memory_.data();

@@ -62,6 +62,19 @@ std::size_t Instance::own_bytes() const {
     return total + lowered_.custom_nodes.size() * sizeof(CustomNode);
 }
 
+std::string Instance::largest_result() const {
+    std::size_t largest = 0, owner = 0;
+    for (std::size_t node = 0; node < lowered_.node_ranges.size(); ++node)
+        for (int i = lowered_.node_ranges[node].first; i < lowered_.node_ranges[node].second; ++i) {
+            const ggml_tensor* t = ggml_graph_node(lowered_.graph, i);
+            if (t->view_src || ggml_nbytes(t) <= largest) continue;
+            largest = ggml_nbytes(t);
+            owner = node;
+        }
+    if (largest == 0) return "none of them has any";
+    return fmt::format("the largest is that of {}, of {} bytes", plan_->graph.nodes[owner].title(), largest);
+}
+
 Status Instance::take_failures() {
     for (std::size_t i = 0; i < lowered_.custom_nodes.size(); ++i)
         if (const std::exception_ptr thrown = lowered_.custom_nodes[i]->take_failure())

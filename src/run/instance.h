@@ -49,6 +49,8 @@ protected:
         return state < plan_->device_states.size() && plan_->device_states[state];
     }
     Status take_failures();
+    /// "the largest is that of NODE, of N bytes": for errors about memory for results.
+    std::string largest_result() const;
     static Error run_was_stopped() { return {Code::cancelled, "the run was stopped by its caller"}; }
     static Status check_may_run(const RunOptions& options) {
         return options.should_stop && options.should_stop() ? Status(run_was_stopped()) : success();

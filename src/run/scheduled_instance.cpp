@@ -200,10 +200,11 @@ Status ScheduledInstance::prepare(const States& states, const Device& named, Dev
     HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, sched_.get()));
     if (!std::all_of(arenas.begin(), arenas.end(), [&](const Arena& arena) { return place_in(arena); }) ||
         (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph)))
-        return failure(Code::out_of_memory,
-                       "device '{}' has no memory for the activations, which take {} bytes without reuse; "
-                       "use smaller inputs, or the device 'cpu'",
-                       device_names(), stats_.naive_bytes);
+        return failure(
+            Code::out_of_memory,
+            "device '{}' has no memory for the activations, which take {} bytes without reuse; {}; "
+            "use smaller inputs, or the device 'cpu'",
+            device_names(), stats_.naive_bytes, largest_result());
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
     for (ggml_backend_t b : backends)
         stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace headrace {
@@ -7,7 +8,8 @@ namespace headrace {
 /// Whether the next run wakes other threads. ggml's threads spin at a barrier after every node; when another
 /// process holds one of their cores, each barrier lasts a time slice and a run takes many times as long as on
 /// one thread. A run that was far too slow is therefore followed by runs on one thread, more of them each
-/// time the trial with all threads is slow again.
+/// time the trial with all threads is slow again, or slower than those on one thread were; but no more than
+/// it takes for the trial to have cost a twentieth of the time, since others may stop at any time.
 class ThreadChoice {
 public:
     /// expected_us: a generous estimate of a run on one thread.
@@ -21,19 +23,23 @@ public:
     }
 
     void record(int threads, double us) {
-        if (threads > 1 && us > kSlow * best_us_ + kNoiseUs) {
+        if (threads > 1 && (us > kSlow * best_us_ + kNoiseUs || us > kSlower * alone_us_ + kNoiseUs)) {
             penalty_ = std::clamp(penalty_ * 2, kFirstPenalty, kLastPenalty);
-            alone_ = penalty_;
+            const double alone = std::isinf(alone_us_) ? best_us_ : alone_us_;
+            const double repaid = std::min((us - alone) / (kCostOfTrials * alone), double{kLastPenalty});
+            alone_ = std::clamp(static_cast<int>(repaid), kFirstPenalty, penalty_);
         } else if (threads > 1) {
             penalty_ = 0;
         }
         best_us_ = std::min(best_us_, us);
+        if (threads == 1) alone_us_ = std::min(alone_us_, us);
     }
 
 private:
-    static constexpr double kSlow = 3, kNoiseUs = 1000;
+    static constexpr double kSlow = 3, kSlower = 1.25, kNoiseUs = 1000, kCostOfTrials = 0.05;
     static constexpr int kFirstPenalty = 4, kLastPenalty = 64;
     double best_us_;
+    double alone_us_ = std::numeric_limits<double>::infinity();  ///< the best run on one thread
     int penalty_ = 0;  ///< runs on one thread after the last slow one
     int alone_ = 0;    ///< of those, still to come
 };

@@ -83,7 +83,8 @@ def video(name: str, whole: bool) -> Architecture:
     frames, size = (16, 224) if name in ("mvit_v2_s", "s3d") else (8, 112)
 
     def make(batch: int, frames: int = frames) -> tuple:
-        return (picture(batch * frames, size, size).view(batch, frames, 3, size, size).transpose(1, 2),)
+        clips = picture(batch * frames, size, size).view(batch, frames, 3, size, size)
+        return (clips.transpose(1, 2).contiguous(),)  # ExecuTorch takes no other layout of five dimensions
 
     if name in ("mvit_v2_s", "swin3d_t"):
         return Architecture(settled(module), make, ["clip"], [{0: "batch"}], [{"batch": 2}, {"batch": 3}])

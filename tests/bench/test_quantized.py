@@ -47,7 +47,7 @@ def test_both_programs_are_compared_on_the_same_file(tmp_path, monkeypatch):
     shutil.copytree(folder, folder.with_name("one.f32"))  # the network that it was made of
     monkeypatch.setattr(quantized, "OUT", tmp_path)
     row = quantized.compare("one.product", 1, argparse.Namespace(rounds=2, seconds=0.001))
-    assert set(row["cosine"]) == {quantized.OURS, quantized.PEER}
+    assert {quantized.OURS, quantized.PEER} <= set(row["cosine"])
     assert row["cosine"][quantized.OURS] == pytest.approx(1)
     assert row["largest"][quantized.OURS] < 1e-6
     assert row["ours_ms"] > 0 and row["f32_ms"] > 0

@@ -36,6 +36,17 @@ def test_a_program_gives_its_output_its_time_and_its_memory(folder):
         side.close()
 
 
+def test_a_program_says_what_an_idle_model_and_paced_runs_take(folder):
+    side = zoo_peers.Side("ONNX Runtime", "product", folder, 1)
+    try:
+        assert side.ask("idle 0.01") >= 0
+        median_us, cpu_us = side.ask("pace 100 0.05")
+        assert 0 < median_us < 1e6
+        assert 0 < cpu_us < 1e6
+    finally:
+        side.close()
+
+
 def test_a_program_that_cannot_load_the_model_says_why(folder):
     (folder / "model.onnx").write_bytes(b"no model")
     with pytest.raises(zoo_peers.UnavailableError, match="ONNXRuntimeError"):

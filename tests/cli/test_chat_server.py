@@ -106,3 +106,15 @@ def test_the_status_says_that_a_line_of_a_file_had_no_answer():
     done = chat("--server", "http://127.0.0.1:9", lines="Hi\nAgain\n")
     assert done.returncode == 1
     assert done.stderr.count("Is a server there?") == 1
+
+
+def test_a_line_with_a_slash_is_a_command(server):
+    url, asked = server
+    done = chat(
+        "--server", url, "--system-prompt", "Be short.", lines="Hi\n/help\n/clear\nAgain\n/quit\nNo\n"
+    )
+    assert done.returncode == 0 and "/clear" in done.stdout
+    texts = [[message["content"] for message in body["messages"]] for _, body in asked]
+    assert texts == [["Be short.", "Hi"], ["Be short.", "Again"]]
+    unknown = chat("--server", url, lines="/set temp 0\n")
+    assert unknown.returncode == 1 and "there is no /set temp 0 with --server" in unknown.stderr

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import headrace
 import numpy as np
 import onnx
 import pytest
@@ -117,6 +118,40 @@ def test_the_exit_status_tells_failures_from_wrong_command_lines(arguments, stat
     if status:
         assert done.stderr.startswith("headrace: ") and message in done.stderr and done.stdout == ""
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_output_that_does_not_fit_is_a_failure():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([HEADRACE, "ops"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "headrace: cannot write all of the output; is the disk full?\n"
+
+
+def test_an_onnx_model_under_another_name_is_told_by_its_content(model, tmp_path):
+    other = tmp_path / "model.bin"
+    other.write_bytes(model.read_bytes())
+    done = run("run", other)
+    assert done.returncode == 1
+    assert "it is an ONNX model; give it a name that ends in .onnx" in done.stderr
+    with pytest.raises(ValueError, match="it is an ONNX model"):
+        headrace.load(other)
+
+
+def test_parameters_of_requests_are_listed_with_values_and_defaults():
+    rows = [row for row in as_json("parameters") if row["has_effect"]]
+    listed = run("serve", "--parameters").stdout
+    for row in rows:
+        line = f"  {', '.join(row['names'])}: {row['values']}"
+        assert (line in listed and row["summary"] in listed) == (row["set_in"] == "request"), row
+    assert "  top_k: an integer of at least 0 (default: 40)\n      keep that many most probable" in listed
+
+
+def test_flags_of_samplers_say_what_they_do_in_both_helps():
+    for command in ("serve", "chat"):
+        helped = run(command, "--help").stdout
+        assert "--top-k N\n      keep that many most probable tokens; 0 is off (default: 40)" in helped
+        assert "--mirostat-lr N\n      how fast Mirostat learns (default: 0.1)" in helped
+    assert not re.search(r"^      (the parameter |\(|$)", run("serve", "--help").stdout, re.MULTILINE)
 
 
 def test_open_dimensions_are_made_up_alike_for_all_inputs_and_said(model):

@@ -38,6 +38,26 @@ TEST(SessionMemory, ActivationsGoBackToThePoolAfterEachRun) {
     EXPECT_GE(stats.idle_bytes, first.stats().arena_bytes);
 }
 
+TEST(SessionMemory, WithoutRoomForTheActivationsTheNodeOfTheLargestIsNamed) {
+    TestGraph g;
+    const ValueId wide = g.constant<float>({256, 1024}, random_floats(256 * 1024, 1));
+    const ValueId narrow = g.constant<float>({1024, 256}, random_floats(1024 * 256, 2));
+    const ValueId hidden =
+        g.op("softmax", {g.op("matmul", {g.input("x", {512, 256}), wide})}, {{"axis", std::int64_t{1}}});
+    g.output("y", g.op("matmul", {hidden, narrow}));
+    CompileOptions options;
+    options.buffers = std::make_shared<BufferPool>(16, SIZE_MAX, std::size_t{1} << 20);
+    Session session(compile(g.finish(), options));
+    try {
+        run_rows(session, 512);
+        FAIL() << "2 MiB were found in 1";
+    } catch (const Exception& error) {
+        EXPECT_EQ(error.code(), Code::out_of_memory);
+        EXPECT_TRUE(std::string(error.what()).ends_with("; the largest is that of matmul, of 2097152 bytes"))
+            << error.what();
+    }
+}
+
 TEST(SessionMemory, ARunWithoutReuseAllocatesAndKeepsNothing) {
     const Executable executable = compile(chain(512));
     Session session(executable);

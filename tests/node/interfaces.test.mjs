@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 
 import * as webnn from '../../node/webnn.mjs';
 import { operators } from '../../node/lib/webnn/operators.js';
@@ -35,6 +36,22 @@ test('navigator.ml is one object, and only of navigator', () => {
 test('import and require give the same classes', () => {
   const required = createRequire(import.meta.url)('../../node/dist/webnn.cjs');
   assert.deepEqual({ ...webnn }, { ...required });
+});
+
+test('console.log shows what an object is', async () => {
+  const [builder, x] = builderWith();
+  const graph = await builder.build({ y: builder.relu(x) });
+  const tensor = await context.createTensor({ ...descriptor, readable: true });
+  assert.equal(inspect(context), "MLContext { device: 'cpu', accelerated: false, lost: false }");
+  assert.equal(inspect(x), "MLOperand { kind: 'input', name: 'x', dataType: 'float32', shape: [ 2 ] }");
+  assert.equal(
+    inspect(graph),
+    "MLGraph {\n  inputs: { x: 'float32[2]' },\n  outputs: { y: 'float32[2]' },\n  destroyed: false\n}",
+  );
+  tensor.destroy();
+  assert.match(inspect([tensor]), /MLTensor {\s+dataType: 'float32',[^]*readable: true,[^]*destroyed: true/);
+  for (const type of [MLContext, MLGraph, MLOperand, MLTensor])
+    assert.equal(inspect(Object.create(type.prototype)), `${type.name} {}`);
 });
 
 for (const type of [ML, MLContext, MLGraph, MLOperand, MLTensor])

@@ -275,6 +275,31 @@ def test_numbers_that_grow_beyond_what_is_followed_are_computed_at_run_time() ->
     assert headrace.load(made, device="cpu")(np.ones((1,) * 6, np.float32))["y"].shape == (1,)
 
 
+def test_where_reading_takes_more_memory_than_there_is_the_node_is_named(tmp_path) -> None:
+    """In a program of its own, which may have little more than it takes for itself."""
+    made = model("""() => (int64[1] y) {
+        a = Constant<value = int64 {0}>() b = Constant<value = int64 {16000000}>()
+        c = Constant<value = int64 {1}>() t = Range(a, b, c) y = Shape(t) }""")
+    (tmp_path / "made.onnx").write_bytes(made.SerializeToString())
+    small = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    (tmp_path / "small.onnx").write_bytes(small.SerializeToString())
+    script = f"""
+import resource, headrace
+headrace.load(r"{tmp_path}/small.onnx", device="cpu")  # loads what Python loads at the first time
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + (100 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    headrace.load(r"{tmp_path}/made.onnx", device="cpu")
+except MemoryError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "(Range, ai.onnx opset 21): there is not enough memory" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("field", ["domain", "op_type", "input", "node_name", "dim_param", "initializer"])
 def test_names_that_are_no_utf8_are_named(field: str) -> None:
     made = model("(float[QQ] x) => (float[n] y) <float w = {1}> { y = Add(x, w) }")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import subprocess
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,8 @@ from provision.base import SetupError
 pytest.importorskip("ziglang", reason="ziglang is not installed: make wheels installs it")
 pytest.importorskip("auditwheel", reason="auditwheel is not installed: make wheels installs it")
 
-from wheels import check, debian, delegate, pack
-from wheels.build import PYTHONS, Python
+from wheels import check, debian, delegate, pack, vulkan
+from wheels.build import BACKENDS, PYTHONS, Python
 
 
 @dataclass
@@ -55,6 +57,19 @@ class StagedBuild:
         path.write_bytes(self.library)
         return self.folder / "stage-delegate"
 
+    def stage_vulkan(self) -> Path:
+        path = self.folder / "stage-vulkan" / BACKENDS / "libggml-vulkan.so"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.library)
+        return self.folder / "stage-vulkan"
+
+    def vulkan(self) -> Path:
+        for package in vulkan.HEADERS:
+            path = self.folder / "usr/share/doc" / package / "copyright"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"the licence of {package}")
+        return self.folder
+
     def stage(self, python: Python) -> Path:
         for name, content in (("bin/headrace", b"\x7fELF"), ("lib/library.so", self.library)):
             path = self.folder / "stage/headrace" / name
@@ -74,6 +89,11 @@ def delegates_wheel(tmp_path: Path) -> Path:
     return delegate.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), tmp_path)
 
 
+@pytest.fixture
+def vulkans_wheel(tmp_path: Path) -> Path:
+    return vulkan.write_wheel(StagedBuild(tmp_path, b"\x7fELF"), tmp_path)
+
+
 def described(wheel: Path, file: str) -> str:
     """METADATA or WHEEL."""
     with zipfile.ZipFile(wheel) as archive:
@@ -81,8 +101,8 @@ def described(wheel: Path, file: str) -> str:
     return text
 
 
-def test_the_name_and_the_metadata_agree_on_the_tag(wheel: Path, delegates_wheel: Path):
-    for path, tag in ((wheel, "cp312-abi3"), (delegates_wheel, "py3-none")):
+def test_the_name_and_the_metadata_agree_on_the_tag(wheel: Path, delegates_wheel: Path, vulkans_wheel: Path):
+    for path, tag in ((wheel, "cp312-abi3"), (delegates_wheel, "py3-none"), (vulkans_wheel, "py3-none")):
         assert re.fullmatch(rf"\w+-[\d.]+-{tag}-manylinux_2_28_x86_64\.whl", path.name)
         tags = re.findall(r"^Tag: (.*)$", described(path, "WHEEL"), re.MULTILINE)
         assert tags == [f"{tag}-manylinux_2_28_x86_64"]
@@ -93,6 +113,44 @@ def test_the_delegates_wheel_requires_what_it_is_compiled_for(wheel: Path, deleg
     version = re.search(r"^Version: (.*)$", described(wheel, "METADATA"), re.MULTILINE)[1]
     assert required[0] == f"headrace=={version}"
     assert [re.match(r"[a-z]+==", line)[0] for line in required[1:]] == ["torch==", "executorch=="]
+
+
+def test_vulkans_wheel_holds_the_backend_alone_and_requires_the_ggml_that_it_is_made_for(
+    wheel: Path, vulkans_wheel: Path
+):
+    version = re.search(r"^Version: (.*)$", described(wheel, "METADATA"), re.MULTILINE)[1]
+    metadata = described(vulkans_wheel, "METADATA")
+    assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE) == [f"headrace=={version}"]
+    with zipfile.ZipFile(vulkans_wheel) as archive:
+        names = archive.namelist()
+    info = f"headrace_vulkan-{version}.dist-info/"
+    content = [name for name in names if not name.startswith(info)]
+    assert content == ["headrace/lib/headrace/libggml-vulkan.so"]
+    listed = re.findall(r"^License-File: parts/(.*)\.txt$", metadata, re.MULTILINE)
+    assert listed == ["llama.cpp-and-ggml", "llvm-libcxx", "libvulkan-dev", "spirv-headers"]
+    assert all(f"{info}licenses/parts/{part}.txt" in names for part in listed)
+
+
+@pytest.mark.parametrize(
+    "name, borrowed, fits",
+    [
+        ("headrace_vulkan-0.2.0-py3-none-manylinux_2_28_x86_64.whl", "libvulkan.so.1", True),
+        ("headrace_vulkan-0.2.0-py3-none-manylinux_2_28_x86_64.whl", "libstdc++.so.6", False),
+        ("headrace-0.2.0-cp312-abi3-manylinux_2_28_x86_64.whl", "libvulkan.so.1", False),
+    ],
+)
+def test_a_library_of_the_system_is_borrowed_by_the_wheel_that_may(
+    name: str, borrowed: str, fits: bool, monkeypatch: pytest.MonkeyPatch
+):
+    found = {
+        "overall_tag": "linux_x86_64",
+        "sym_tag": "manylinux_2_27_x86_64",
+        "external_libs": {borrowed: None},
+    }
+    done = subprocess.CompletedProcess([], 0, json.dumps(found), "")
+    monkeypatch.setattr(check.subprocess, "run", lambda *args, **kwargs: done)
+    expected = found["sym_tag"] if fits else found["overall_tag"]
+    assert check.platform_tag(Path(name)) == expected
 
 
 def test_the_record_holds_every_file_with_its_digest(wheel: Path):

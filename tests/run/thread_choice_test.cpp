@@ -34,6 +34,34 @@ TEST(ThreadChoice, EverySlowTrialDoublesTheWaitAndAFastOneEndsIt) {
     EXPECT_EQ(alone_after(400000), 4);
 }
 
+TEST(ThreadChoice, ATrialThatIsSlowerThanOneThreadWasIsSlow) {
+    ThreadChoice choice;
+    const auto alone_after = [&](double us) {
+        choice.record(2, us);
+        int alone = 0;
+        for (; choice.choose(2) == 1; ++alone) choice.record(1, 17000);
+        return alone;
+    };
+    EXPECT_EQ(alone_after(15000), 0);
+    EXPECT_EQ(alone_after(27000), 0);  // nothing is known of one thread
+    EXPECT_EQ(alone_after(60000), 4);
+    EXPECT_EQ(alone_after(27000), 8);
+    EXPECT_EQ(alone_after(20000), 0);
+}
+
+TEST(ThreadChoice, ATrialThatCostLittleIsRepeatedSoon) {
+    ThreadChoice choice(20000);
+    const auto alone_after = [&](double us) {
+        choice.record(2, us);
+        int alone = 0;
+        for (; choice.choose(2) == 1; ++alone) choice.record(1, 20000);
+        return alone;
+    };
+    for (int expected : {4, 8, 16, 32}) EXPECT_EQ(alone_after(400000), expected);
+    EXPECT_EQ(alone_after(30500), 10);  // half a run lost, of ten
+    EXPECT_EQ(alone_after(26500), 6);
+}
+
 TEST(ThreadChoice, SmallGraphsAreNotJudgedByNoise) {
     ThreadChoice choice;
     choice.record(2, 30);

@@ -172,6 +172,17 @@ def test_a_forced_call_is_the_only_block_of_a_message(server, choice, names):
         FORMS[block.name].model_validate(block.input)
 
 
+def test_calls_that_the_limit_cuts_are_not_said_to_be_whole(server):
+    client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=60)
+    options = {"model": "any", "max_tokens": 60, "messages": QUESTION, "tools": CLAUDE_TOOLS}
+    options |= {"extra_body": {"seed": 3}, "tool_choice": {"type": "any"}}
+    with client.messages.stream(**options) as stream:
+        streamed = stream.get_final_message()
+    for message in (client.messages.create(**options), streamed):
+        assert [block.type for block in message.content] == ["tool_use"], "it has begun"
+        assert message.stop_reason == "max_tokens"
+
+
 def test_a_thought_may_come_before_a_forced_call(thinker):
     """The model would never end it: its budget does."""
     chat = ask_openai(thinker).chat.completions

@@ -72,6 +72,31 @@ def test_a_log_of_json_has_nothing_else_and_all_of_a_request():
         assert any(said in message for message in messages), messages
 
 
+def test_the_log_tells_of_streams_that_had_no_end():
+    server = Served("--log-json", *ENDLESSLY, "--parallel", 2)
+    with endless_answer(server):
+        pass  # the client leaves
+    wait_for(lambda: "the client went away" in server.log())
+    with endless_answer(server) as answer:
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in server.log())
+        server.process.send_signal(signal.SIGTERM)  # without waiting for answers
+        *_, last = filter(None, answer.iter_lines())
+    assert server.process.wait(timeout=60) == 0
+    running.remove(server)
+    said = json.loads(last.removeprefix(b"data: "))["error"]["message"]
+    errors = [line["error"] for line in json_lines(server.log()) if line.get("path") == "/completion"]
+    assert errors == ["the client went away", said]
+
+
+def test_probes_of_health_are_not_in_the_log():
+    server = Served("--log-json")
+    assert server.get("/health").status_code == 200
+    assert server.get("/v1/models").status_code == 200
+    assert server.stop() == 0
+    assert [line["path"] for line in json_lines(server.log()) if "path" in line] == ["/v1/models"]
+
+
 def test_a_start_that_fails_is_told_in_json_too(tmp_path):
     process, output = start(tmp_path / "none.gguf", "--log-json")
     assert process.wait(timeout=30) == 1

@@ -34,6 +34,8 @@ WRONG = [
     ["--temp", "hot"],
     ["--slot-save-path", "/no/such/folder"],
     ["--api-key-file", "/no/such/file"],
+    ["--api-key", ""],
+    ["--api-key", ","],
     ["--timeout", "0"],
     ["--metrics=1"],
     ["stray"],
@@ -44,6 +46,14 @@ WRONG = [
 def test_a_wrong_value_is_refused_with_its_name(arguments):
     name = arguments[0].partition("=")[0].lstrip("-")
     assert name in serve_arguments_are_refused(MODEL, *arguments)
+
+
+@pytest.mark.parametrize(
+    "host,says", [("no host", "'no host' is no address: "), ("192.0.2.1", "is no address of this machine")]
+)
+def test_a_host_that_is_not_this_machines_is_told_apart_from_a_port_that_is_taken(host, says):
+    said = serve_arguments_are_refused(MODEL, "--host", host, status=1)
+    assert says in said and "--port" not in said
 
 
 def test_an_option_is_no_value_of_the_one_before_it():

@@ -17,6 +17,7 @@ const packages = createRequire(join(process.env.JCO_FOLDER, 'package.json'));
 const { transpile } = await import(pathToFileURL(packages.resolve('@bytecodealliance/jco')));
 const { functions, programs: wanted, mostBytes } = JSON.parse(readFileSync(programs, 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
+process.on('exit', () => rmSync(folder, { recursive: true })); // whatever ends the process
 const { files } = await transpile(readFileSync(component), { name: 'guest', instantiation: 'async' });
 for (const [file, content] of Object.entries(files)) {
   if (!file.includes('/')) writeFileSync(join(folder, file), content);
@@ -100,4 +101,3 @@ for (const program of wanted) {
   console.log(JSON.stringify(guest.run(program)));
   nn.close();
 }
-rmSync(folder, { recursive: true });

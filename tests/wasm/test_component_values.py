@@ -16,8 +16,9 @@ pytest.importorskip("onnx", reason="onnx is not installed: make setup installs i
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: E402
-from component_guest import FUNCTIONS, MOST_BYTES, RESULT, text  # noqa: E402
+from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, Guest, text  # noqa: E402
 from guest_toolchains import need_from_npm  # noqa: E402
+from headrace._wasi_nn import Backend  # noqa: E402
 
 SUM_AND_PRODUCT = [
     ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
@@ -78,6 +79,68 @@ def put(at: int, content: bytes) -> list:
 
 def call(name: str, *numbers: object) -> list:
     return ["call", name, list(numbers)]
+
+
+NEW_TENSOR = '(param "dimensions" {}) (param "ty" {}) (param "data" {}) (result (own $tensor))'
+WORDS, BYTES = "(list u32)", "(list u8)"
+
+
+@pytest.mark.parametrize(
+    ("function", "type", "numbers", "why"),
+    [
+        ("load-by-name", '(param "name" u32)', "8", "a value of kind 6"),
+        ("load-by-name", f'(param "name" {WORDS})', "8 1", "a value of kind 13"),
+        ("load-by-name", "", "", "fewer parameters"),
+        ("load", '(param "builder" u32)', "8", "a value of kind 6"),
+        ("load", f'(param "builder" (list {WORDS}))', "8 1", "a value of kind 6"),
+        ("load", f'(param "builder" (list {BYTES}))', "8 1", "fewer parameters"),
+        ("[constructor]tensor", NEW_TENSOR.format("u32", "string", BYTES), "8 8 1 8 1", "a value of kind 6"),
+        (
+            "[constructor]tensor",
+            NEW_TENSOR.format(BYTES, "string", BYTES),
+            "8 1 8 1 8 1",
+            "a value of kind 2",
+        ),
+        ("[constructor]tensor", NEW_TENSOR.format(WORDS, "u32", BYTES), "8 1 8 8 1", "a value of kind 6"),
+        (
+            "[constructor]tensor",
+            NEW_TENSOR.format(WORDS, "string", WORDS),
+            "8 1 8 1 8 1",
+            "no tensor-type is",
+        ),
+    ],
+)
+def test_an_import_of_another_type_ends_the_guest(library, config, function, type, numbers, why):
+    """A component says itself what its imports take, and wasmtime passes just that."""
+    is_tensor = "tensor" in function
+    resource = '(export "tensor" (type $tensor (sub resource)))' if is_tensor else ""
+    result = "(result i32)" if is_tensor else ""
+    lists = r"\08\00\00\00\01\00\00\00" * 8  # each at 8, of one element
+    given = " ".join(f"(i32.const {number})" for number in numbers.split())
+    component = f"""(component
+      (import "{NN["tensor" if is_tensor else "graph"]}"
+        (instance $i {resource} (export "{function}" (func {type}))))
+      (core module $memory
+        (memory (export "memory") 1)
+        (data (i32.const 8) "{lists}"))
+      (core instance $m (instantiate $memory))
+      (alias core export $m "memory" (core memory $bytes))
+      (core func $call (canon lower (func $i "{function}") (memory (core memory $bytes))))
+      (core module $calling
+        (import "nn" "call" (func $call (param {"i32 " * len(numbers.split())}) {result}))
+        (func (export "go") (call $call {given}) {"drop" if is_tensor else ""}))
+      (core instance $c (instantiate $calling (with "nn" (instance (export "call" (func $call))))))
+      (alias core export $c "go" (core func $go))
+      (func (export "go") (canon lift (core func $go))))"""
+    engine = wasmtime.Engine()
+    backend = Backend(library, config)
+    try:
+        guest = Guest(backend, engine, wasmtime.component.Component(engine, wasmtime.wat2wasm(component)))
+        with pytest.raises(wasmtime.WasmtimeError):
+            guest.invoke("go")
+        assert why in guest.imports.failure
+    finally:
+        backend.close()
 
 
 #: Steps 0 to 2: the graph is step 1's, its context step 2's.
@@ -337,6 +400,22 @@ def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
     assert host([*asked, *cancelled])[4:] == [None, "text"]
     again = [call("drop-answer", {"of": 3}), asked[3], call("answer-next", {"of": 5}, RESULT)]
     assert host([*asked, *again])[4:] == [None, "handle", "text"]
+
+
+def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
+    asked = [
+        put(NAMES, b"chat{}"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+        call("answer-next", {"of": 3}, RESULT),
+        call("drop-conversation", {"of": 2}),
+        call("answer-next", {"of": 3}, RESULT),
+        call("answer-cancel", {"of": 3}),
+        call("drop-answer", {"of": 3}),
+        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+    ]
+    assert host(asked)[4:] == ["text", None, "text", None, None, "handle"]
 
 
 def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):

@@ -17,8 +17,6 @@ pytest.importorskip("onnx", reason="onnx is not installed: make setup installs i
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from guest_toolchains import component_of, in_javascript, in_python, in_rust, node_host, run  # noqa: E402
-from headrace._component import Answer, Components, Conversation, Graph  # noqa: E402
-from headrace._wasi_nn import BackendError  # noqa: E402
 
 RUN = wasm_chat.SOURCES / "component_run.wasm"
 GREEDY = 'parameters:text:{"temperature": 0}'
@@ -80,38 +78,6 @@ def test_a_model_of_embeddings_gives_a_vector(library, model):
 )  # fmt: skip
 def test_an_error_has_its_code_and_says_what_is_wrong(library, sums, model, arguments, config, told):
     assert told in run(RUN, *arguments, models={"sums": sums, "chat": model}, config=config, code=1)
-
-
-class OneConversation:
-    """A backend that knows one context, and says what was done to it."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def open_context(self, _graph: int, _session: str | None = None) -> int:
-        return 7
-
-    def __getattr__(self, name: str):
-        def call(*_arguments: object) -> bytes | None:
-            if "close_context" in self.calls:
-                raise BackendError("not_found", f"{name} after the context was closed")
-            self.calls.append(name)
-            return b"{}" if name == "output" else None
-
-        return call
-
-
-def test_an_answer_may_be_dropped_after_its_conversation():
-    backend = OneConversation()
-    guest = Components(backend)
-    graph = Graph(1)
-    conversation = Conversation(graph, backend.open_context(1))
-    graph.uses += 1
-    answer = conversation.answer = Answer(conversation)
-    answer.has_begun = True
-    guest._end_conversation(conversation)
-    guest._end(answer)
-    assert backend.calls == ["end_pieces", "close_context"]
 
 
 def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, tmp_path):

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { brotliCompressSync } from 'node:zlib';
 
 import { failureOf, parseCases } from '../node/conformance.mjs';
 import { product } from '../node/onnx_models.mjs';
-import { engineInNode, names, skipOf } from './in_node.mjs';
+import { bytesOf, engineInNode, names, skipOf } from './in_node.mjs';
 
 const folder = new URL('../../../shared/wpt/', import.meta.url);
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
@@ -16,6 +17,11 @@ for (const name of names)
     const engine = await engineInNode(name);
     const newContext = () => engine.ml.createContext();
     t.after(engine.close);
+
+    await t.test('it has at most 1.5 MB by brotli', () => {
+      const { length } = brotliCompressSync(bytesOf(name));
+      assert.ok(length <= 1.5e6, `${length} bytes`);
+    });
 
     await t.test('a graph gives its results', async () => {
       const context = await newContext();
@@ -53,6 +59,17 @@ for (const name of names)
       context.writeTensor(x, Float32Array.of(10, 10, 10));
       context.dispatch(graph, { x }, { y: out });
       assert.deepEqual([...new Float32Array(await context.readTensor(out))], [11, 12, 13]);
+    });
+
+    await t.test('bytes for which memory grows arrive whole', async () => {
+      const context = await newContext();
+      const length = 2 ** 26;
+      const bytes = { dataType: 'uint8', shape: [length] };
+      const tensor = await context.createTensor({ ...bytes, writable: true, readable: true });
+      context.writeTensor(tensor, new Uint8Array(length).fill(7));
+      const read = new Uint8Array(await context.readTensor(tensor));
+      assert.deepEqual([read[0], read[length - 1]], [7, 7]);
+      context.destroy();
     });
 
     await t.test('no size wraps around at 4 GiB', async () => {

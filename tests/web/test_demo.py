@@ -9,17 +9,22 @@ from browser import opened
 from provision.base import BUILD, ROOT
 from web.server import serving
 
-NEEDED = [ROOT / "node/native/web/headrace-threads.wasm", BUILD / "models/digits.hrg"]
+MODELS = [BUILD / "models" / name for name in ("digits.hrg", "minilm/onnx/model.onnx")]
+NEEDED = [ROOT / "node/native/web/headrace-threads.wasm", *MODELS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needed():
+    for path in NEEDED:
+        if not path.exists():
+            pytest.skip(f"{path.relative_to(ROOT)} is not there: make web-demo makes it")
 
 
 @pytest.fixture(scope="module")
 def page():
-    for path in NEEDED:
-        if not path.exists():
-            pytest.skip(f"{path.relative_to(ROOT)} is not there: make web-demo makes it")
     with serving() as address, opened() as browser:
         browser.open(f"{address}/examples/web/")
-        until(lambda: browser.texts("#engine")[0].startswith("Ready"), browser, "#engine")
+        until_ready(browser)
         yield browser
         assert browser.complaints() == []
 
@@ -29,6 +34,17 @@ def until(holds, page, css: str) -> None:
     while not holds():
         assert time.monotonic() < end, page.texts(css)
         time.sleep(0.1)
+
+
+def until_ready(page) -> None:
+    until(lambda: page.texts("#engine")[0].startswith("Ready"), page, "#engine")
+
+
+def search(page) -> list[str]:
+    """What is found for the question that the page begins with."""
+    page.run("document.querySelector('#search').requestSubmit()")
+    until(lambda: page.texts("#found li") and "ms." in page.texts("#search-note")[0], page, "#search-note")
+    return page.texts("#found li")
 
 
 def press(page, *keys: str) -> None:
@@ -57,6 +73,20 @@ def test_what_is_no_model_is_refused_with_a_reason(page):
     )
     until(lambda: page.texts("#model-note")[0].startswith("text.onnx: "), page, "#model-note")
     assert not page.texts("#model-note")[0].endswith("undefined")
+
+
+def test_it_works_without_a_network_after_one_visit():
+    with opened() as browser:
+        with serving() as address:
+            browser.open(f"{address}/examples/web/")
+            until_ready(browser)
+            found = search(browser)
+        assert len(found) == 5
+        ask = "return fetch('/LICENSE').then(() => 'answered', () => 'unreachable')"
+        assert browser.run(ask) == "unreachable"
+        browser.open(f"{address}/examples/web/")
+        until_ready(browser)
+        assert search(browser) == found
 
 
 def test_nothing_is_wider_than_a_phone(page):

@@ -1,7 +1,6 @@
 """make web: the WebAssembly modules in node/native/web. make test-web: these, and their tests."""
 
 import argparse
-import gzip
 import subprocess
 import sys
 
@@ -13,11 +12,13 @@ from web.build import MODULES, WORK, Build, check_system
 PROGRAMS = {"op_samples": "every op's samples", "passes": "the passes' tests"}
 
 
+BROTLI = "process.stdout.write(`${zlib.brotliCompressSync(fs.readFileSync(process.argv[1])).length}`)"
+
+
 def report_sizes():
     for module in sorted(MODULES.glob("*.wasm")):
-        content = module.read_bytes()
-        packed = len(gzip.compress(content))
-        print(f"{module.relative_to(base.ROOT)}: {len(content):,} bytes, {packed:,} by gzip")
+        packed = int(subprocess.run(["node", "-e", BROTLI, module], check=True, capture_output=True).stdout)
+        print(f"{module.relative_to(base.ROOT)}: {module.stat().st_size:,} bytes, {packed:,} by brotli")
 
 
 def tests_that_fail(filter):

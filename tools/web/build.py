@@ -59,7 +59,7 @@ class Build:
             f"-DHEADRACE_FMT={self.archive.source('fmtlib', SOURCES_RELEASE)}",
             f"-DHEADRACE_NODE_HEADERS={NODE_HEADERS}",
             f"-DHEADRACE_GOOGLETEST={GOOGLETEST}",
-            "-DHEADRACE_QUICK=ON",  # the kernels are optimised either way
+            "-DHEADRACE_SMALL=ON",
         ]
         self.cmake("headrace", base.ROOT, flags, targets)
         made_by = {"headrace": version(), "emscripten": self.emscripten.version}
@@ -67,6 +67,7 @@ class Build:
 
     def cmake(self, name, source, flags, targets):
         build = WORK / name
+        build.mkdir(exist_ok=True)
         file = self.emscripten.emscripten / "cmake/Modules/Platform/Emscripten.cmake"
         command = ["cmake", "-S", source, "-B", build, "-G", "Ninja", f"--toolchain={file}"]
         command += ["-DCMAKE_BUILD_TYPE=Release", "-DEMSCRIPTEN_SYSTEM_PROCESSOR=wasm32", "-DCCACHE="]
@@ -74,7 +75,8 @@ class Build:
         command += [f"-DCMAKE_FIND_ROOT_PATH_MODE_{kind}=BOTH" for kind in ("PACKAGE", "LIBRARY", "INCLUDE")]
         command += [f"-DCMAKE_{language}_FLAGS={COMPILE_FLAGS}" for language in ("C", "CXX")]
         environment = self.emscripten.environment()
-        base.run_logged(f"web-{name}", [*command, *flags], env=environment)
+        # There, because emcc writes a.out.js where it is asked what it is.
+        base.run_logged(f"web-{name}", [*command, *flags], env=environment, cwd=build)
         jobs = ["-j", str(len(os.sched_getaffinity(0)))]
         base.run_logged(f"web-{name}", ["ninja", "-C", build, *jobs, *targets], env=environment)
 

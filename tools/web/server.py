@@ -1,7 +1,8 @@
 """The checkout over HTTP on this machine, for pages that are cross-origin isolated or not."""
 
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -41,10 +42,32 @@ class Handler(SimpleHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    """Ends its connections with it: a browser asks by those that it has."""
+
+    def __init__(self, *arguments):
+        self._open = set()
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address):
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self):
+        for request in list(self._open):
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+        super().server_close()
+
+
 @contextmanager
 def serving(*, isolated=True, port=0):
     """The address, until the block ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, isolated))
+    server = Server(("127.0.0.1", port), partial(Handler, isolated))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://localhost:{server.server_address[1]}"

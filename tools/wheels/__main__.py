@@ -2,9 +2,9 @@
 
 import argparse
 
-from provision import base
+from provision import base, system
 
-from wheels import check, delegate, pack
+from wheels import check, delegate, pack, vulkan
 from wheels.build import ARCHITECTURES, DIST, PYTHONS, Build
 
 
@@ -20,6 +20,8 @@ def main():
         for name in arguments.python:
             report(pack.write_wheel(build, PYTHONS[name], DIST))
         report(delegate.write_wheel(build, DIST))
+        if system.wants_backend("vulkan"):
+            report(vulkan.write_wheel(build, DIST))
 
 
 def report(wheel):

@@ -18,6 +18,7 @@ TOOLCHAIN = base.ROOT / "cmake/portable/toolchain.cmake"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # with Debian's names
 GLIBC = "2.28"  # of manylinux_2_28
 SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
+BACKENDS = "headrace/lib/headrace"  # where ggml finds them in headrace's wheel
 RELEASES = (SOURCES_RELEASE, "trixie")  # the second has headers that know the stable ABI of Python 3.12
 
 
@@ -78,6 +79,25 @@ class Build:
             "mtmd", base.ROOT / "cmake/mtmd", runtime, prefix, *self.llama_flags(), target="libraries"
         )
         self.install("mtmd", "headrace")
+
+    def stage_vulkan(self):
+        """ggml's Vulkan backend as it lies in a wheel, beside those of headrace's."""
+        base.say(5, f"{self.arch}: ggml's backend for Vulkan")
+        flags = [f"-DLLAMA_CPP_DIR={self.source}", f"-DGGML_PREFIX={self.prefix('ggml')}", "-DBACKEND=vulkan"]
+        flags += [f"-DHEADRACE_RUNTIME={self.folder / 'runtime'}", "-DCMAKE_INSTALL_RPATH=$ORIGIN"]
+        flags.append(f"-DVulkan_INCLUDE_DIR={self.vulkan() / 'usr/include'}")
+        flags.append(f"-DVulkan_LIBRARY={next(self.vulkan().glob('usr/lib/*/libvulkan.so'))}")
+        self.compile("vulkan", base.ROOT / "cmake/device_backend", *flags)
+        self.install("vulkan")
+        stage = self.folder / "stage-vulkan"
+        shutil.rmtree(stage, ignore_errors=True)
+        (stage / BACKENDS).mkdir(parents=True)
+        shutil.copy(self.prefix("vulkan") / "lib/libggml-vulkan.so", stage / BACKENDS)
+        return stage
+
+    def vulkan(self):
+        """Vulkan's loader, which is linked, its headers and SPIR-V's, as their packages hold them."""
+        return self.archive.packages(SOURCES_RELEASE, "libvulkan-dev", "libvulkan1", "spirv-headers")
 
     def stage(self, python):
         """The folder with the libraries and extensions as they lie in a wheel for that Python."""

@@ -11,8 +11,16 @@ from provision import base
 MOST_BYTES = 30_000_000
 STUBS = ("headrace/_core.pyi", "headrace/_llm.pyi", "webnn/__init__.pyi")
 PLATFORM = re.compile(r"manylinux_2_28_\w+(?=\.whl$)")
-# What the wheel executorch-ggml takes from those that it requires.
-NEIGHBORS = {"libheadrace.so", "libheadrace-c++.so", "libexecutorch.so", "libexecutorch_threadpool.so"}
+# What these wheels take from those that they require, or from the system.
+NEIGHBORS = {
+    "executorch_ggml": {
+        "libheadrace.so",
+        "libheadrace-c++.so",
+        "libexecutorch.so",
+        "libexecutorch_threadpool.so",
+    },
+    "headrace_vulkan": {"libheadrace-ggml-base.so", "libheadrace-c++.so", "libvulkan.so.1"},
+}
 
 
 def platform_tag(wheel):
@@ -27,7 +35,7 @@ def platform_tag(wheel):
             f"auditwheel does not know what {wheel.name} fits:\n{done.stdout}{done.stderr}"
         ) from None
     # auditwheel gives up a wheel with libraries of others, but knows whose symbols it needs.
-    borrows = wheel.name.startswith("executorch_ggml-") and found["external_libs"].keys() <= NEIGHBORS
+    borrows = found["external_libs"].keys() <= NEIGHBORS.get(wheel.name.partition("-")[0], set())
     return tags[1] if borrows else tags[0]
 
 

@@ -16,7 +16,7 @@ from provision import base, system
 
 from wheels.build import ARCHITECTURES, DIST, SOURCES_RELEASE, WORK
 from wheels.debian import mirror
-from wheels.delegate import version
+from wheels.pack import version
 
 MOST_BYTES = 120_000_000  # unpacked
 PACKAGES = ("base-files", "netbase", "libc6")

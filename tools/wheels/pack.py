@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import tempfile
+import tomllib
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
@@ -71,6 +72,36 @@ def metadata_files(build, tag):
     files[metadata] = files[metadata].replace(b"License-File: LICENSE\n", listed, 1)
     files[wheel] = re.sub(rb"(?m)^Tag: .*$", f"Tag: {tag}".encode(), files[wheel])
     return folder.name, files
+
+
+def version():
+    return re.search(r"project\(headrace VERSION ([\d.]+)", (base.ROOT / "CMakeLists.txt").read_text())[1]
+
+
+def companion_metadata(name, summary, licenses, required, tag):
+    """The same of a wheel that is one for every Python and stands on headrace's; licenses: of its parts."""
+    project = tomllib.loads((base.ROOT / "pyproject.toml").read_text())["project"]
+    folder = f"{name.replace('-', '_')}-{version()}.dist-info"
+    licenses = {"LICENSE": base.ROOT / "LICENSE"} | {f"parts/{part}.txt": licenses[part] for part in licenses}
+    lines = [
+        "Metadata-Version: 2.4",
+        f"Name: {name}",
+        f"Version: {version()}",
+        f"Summary: {summary}",
+        f"License-Expression: {project['license']}",
+        *(f"License-File: {name}" for name in licenses),
+        f"Requires-Python: {project['requires-python']}",
+        # It uses interfaces of headrace's libraries that change, so another of their versions needs another.
+        f"Requires-Dist: headrace=={version()}",
+        *(f"Requires-Dist: {needed}" for needed in required),
+    ]
+    wheel = ["Wheel-Version: 1.0", "Generator: headrace", "Root-Is-Purelib: false", f"Tag: {tag}"]
+    files = {
+        f"{folder}/METADATA": "".join(f"{line}\n" for line in lines).encode(),
+        f"{folder}/WHEEL": "".join(f"{line}\n" for line in wheel).encode(),
+    }
+    files |= {f"{folder}/licenses/{name}": path.read_bytes() for name, path in licenses.items()}
+    return folder, files
 
 
 def record_line(name, content):

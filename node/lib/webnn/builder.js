@@ -115,7 +115,7 @@ export class MLGraphBuilder {
     checkDimensions(wanted, what, state.context.backend.maxTensorByteLength);
     const { backend } = state.context;
     const id = fromBackendOf(() => backend.input(state.handle, text, wanted.dataType, wanted.shape));
-    const operand = newOperand(state, id, wanted, 'input');
+    const operand = newOperand(state, id, wanted, 'input', { name: text });
     state.inputs.set(text, wanted);
     return operand;
   }

@@ -266,7 +266,10 @@ export class MLContext {
     lose(this.#state, 'destroy() was called');
   }
 }
-finishInterface(MLContext);
+finishInterface(MLContext, (context) => {
+  const state = stateOf(context);
+  return state && { device: state.device, accelerated: state.accelerated, lost: state.isLost };
+});
 
 function newTensor(context, descriptor, constant, work) {
   const finish = (handle) =>

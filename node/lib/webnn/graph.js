@@ -1,4 +1,4 @@
-import { isOpen } from './data_types.js';
+import { describe, isOpen } from './data_types.js';
 import { checkInternal, finishInterface, interfaceType, internal } from './interfaces.js';
 
 let stateOf;
@@ -23,7 +23,15 @@ export class MLGraph {
     state.handle = null;
   }
 }
-finishInterface(MLGraph);
+const described = (named) =>
+  Object.fromEntries(named.map(([name, descriptor]) => [name, describe(descriptor)]));
+
+finishInterface(MLGraph, (graph) => {
+  const state = stateOf(graph);
+  if (!state) return undefined;
+  const { inputs, outputs, destroyed, context } = state;
+  return { inputs: described(inputs), outputs: described(outputs), destroyed: destroyed || context.isLost };
+});
 
 /** Of {context, handle, inputs, outputs}. */
 export function newGraph(state) {

@@ -7,11 +7,19 @@ export function checkInternal(token) {
   if (token !== internal) throw new TypeError('Illegal constructor');
 }
 
-/** Members are enumerable, and objects name their interface. */
-export function finishInterface(type) {
+/**
+ * Members are enumerable, and objects name their interface. told: what `console.log` in Node, Bun and Deno shows of
+ * an object's state, by a function that gives undefined for others.
+ */
+export function finishInterface(type, told = () => undefined) {
   for (const name of Reflect.ownKeys(type.prototype))
     if (name !== 'constructor') Object.defineProperty(type.prototype, name, { enumerable: true });
   Object.defineProperty(type.prototype, Symbol.toStringTag, { value: type.name, configurable: true });
+  const value = function (_depth, options, inspect) {
+    const shown = told(this);
+    return `${type.name} ${shown ? inspect(shown, options) : '{}'}`;
+  };
+  Object.defineProperty(type.prototype, Symbol.for('nodejs.util.inspect.custom'), { value, configurable: true });
 }
 
 /** The value, or the promise of it: whatever is thrown becomes a rejection. */

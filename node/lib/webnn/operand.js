@@ -2,7 +2,7 @@ import { checkInternal, finishInterface, interfaceType } from './interfaces.js';
 
 let stateOf;
 
-/** A value of a graph under construction: its state is {builder, id, descriptor, kind}. */
+/** A value of a graph under construction: its state is {builder, id, descriptor, kind}, of an input its name. */
 export class MLOperand {
   #state;
   static {
@@ -20,6 +20,11 @@ export class MLOperand {
     return this.#state.descriptor.shape;
   }
 }
-finishInterface(MLOperand);
+finishInterface(MLOperand, (operand) => {
+  const state = stateOf(operand);
+  if (!state) return undefined;
+  const { kind, name, descriptor } = state;
+  return { kind, ...(kind === 'input' && { name }), dataType: descriptor.dataType, shape: descriptor.shape };
+});
 
 export const toOperand = interfaceType('MLOperand', (value) => stateOf(value));

@@ -38,7 +38,12 @@ export class MLTensor {
     state.handle = null;
   }
 }
-finishInterface(MLTensor);
+finishInterface(MLTensor, (tensor) => {
+  const state = stateOf(tensor);
+  if (!state) return undefined;
+  const { dataType, shape, readable, writable } = state.descriptor;
+  return { dataType, shape, readable, writable, constant: state.constant, destroyed: isDestroyed(state) };
+});
 
 export const toTensor = interfaceType('MLTensor', (value) => stateOf(value));
 export const isTensor = (value) => stateOf(value) !== undefined;

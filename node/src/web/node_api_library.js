@@ -193,7 +193,8 @@ addToLibrary({
   napi_create_arraybuffer: (_, length, data, result) =>
     napi.attempt(result, () => {
       const buffer = new ArrayBuffer(length);
-      HEAPU32[data >>> 2] = napi.memory(length, buffer);
+      const pointer = napi.memory(length, buffer); // first: memory that grows has new views
+      HEAPU32[data >>> 2] = pointer;
       return buffer;
     }),
   napi_create_external_arraybuffer__sig: 'ipppppp',
@@ -287,7 +288,8 @@ addToLibrary({
     const given = napi.values[value];
     if (!(given instanceof Uint8Array || given instanceof Napi.Bytes)) return Napi.status.expected;
     try {
-      HEAPU32[data >>> 2] = napi.pointerOf(given);
+      const pointer = napi.pointerOf(given); // first: memory that grows has new views
+      HEAPU32[data >>> 2] = pointer;
     } catch (error) {
       napi.exception = { error };
       return Napi.status.pending;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "headrace/option_names.h"
+
 namespace headrace::executorch_door {
 namespace {
 
@@ -67,7 +69,7 @@ et::Error Settings::set(et::Span<const et::BackendOption> options) {
             const Text* text = std::get_if<Text>(&option.value);
             const std::string name =
                 text ? std::string(text->data(), strnlen(text->data(), text->size())) : "";
-            if (name != "exact" && name != "fast") return refuse(option, "\"exact\" or \"fast\"");
+            if (!find_precision(name)) return refuse(option, "\"exact\" or \"fast\"");
             changed.precision_ = name;
         } else {
             return unknown(option);
@@ -103,7 +105,7 @@ CompileOptions Settings::compile_options() const {
             .host_timeout_ms = host_timeout_ms_,
             .threads = threads_,
             .packed_kernels = packed_kernels_,
-            .precision = precision_ == "fast" ? Precision::fast : Precision::exact,
+            .precision = *find_precision(precision_),
             .packed_cache = packed_cache_};
 }
 

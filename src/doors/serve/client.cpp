@@ -13,6 +13,9 @@
 namespace headrace::serve {
 namespace {
 
+constexpr const char* kHelp =
+    "/clear         forgets the conversation, which begins anew\n"
+    "/quit, /exit\n";
 constexpr std::chrono::hours kPatience(1);  // for an answer: a long prompt may be read first
 
 /// Puts the events of a stream together and shows their text.
@@ -90,7 +93,23 @@ public:
         client_.set_read_timeout(kPatience);
         client_.set_connection_timeout(std::chrono::seconds(10));
         if (!options.key.empty()) client_.set_bearer_token_auth(options.key);
-        if (!options.system.empty()) messages_.push_back({{"role", "system"}, {"content", options.system}});
+        clear();
+    }
+
+    void clear() {
+        messages_ = Json::array();
+        if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
+    }
+
+    /// A line that starts with a slash.
+    Status command(const std::string& line) {
+        if (line == "/help")
+            std::fputs(kHelp, stdout);
+        else if (line == "/clear")
+            clear();
+        else
+            return invalid("there is no {} with --server; /help lists the commands", line);
+        return success();
     }
 
     Status say(const std::string& text) {
@@ -132,14 +151,15 @@ private:
         std::string message;
         if (body.is_object() && body.contains("error") && body["error"].is_object())
             message = body["error"].value("message", "");
-        return failure(Code::backend_failure, "{}: HTTP {}{}{}", options_.url, result->status,
-                       message.empty() ? "" : ": ", message);
+        const char* const remedy = result->status == 401 ? ". --api-key brings one" : "";
+        return failure(Code::backend_failure, "{}: HTTP {}{}{}{}", options_.url, result->status,
+                       message.empty() ? "" : ": ", message, remedy);
     }
 
     const ClientOptions& options_;
     const std::string path_;
     httplib::Client client_;
-    Json messages_ = Json::array();
+    Json messages_;
 };
 
 }  // namespace
@@ -154,10 +174,11 @@ Status chat(const ClientOptions& options) {
     while (interactive && std::printf("> "), std::fflush(stdout), std::getline(std::cin, line)) {
         if (line.empty()) continue;
         if (line == "/quit" || line == "/exit") break;
-        const Status said = conversation.say(line);
+        const bool is_command = line[0] == '/';
+        const Status said = is_command ? conversation.command(line) : conversation.say(line);
         if (!interactive || options.single_turn) HR_TRY(said);  // whoever reads no messages reads the status
         if (!said.ok()) std::fprintf(stderr, "%s\n", said.error().message.c_str());
-        if (options.single_turn) break;
+        if (options.single_turn && !is_command) break;
     }
     return success();
 }

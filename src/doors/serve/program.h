@@ -10,8 +10,9 @@ namespace headrace::serve {
 /// Of the arguments behind `headrace serve`, the environment and a file, with the program's defaults.
 Result<ServeOptions> program_options(std::span<const std::string> arguments);
 
-/// `headrace serve`, but for --help, --version and --completion-bash, which the program prints: serves until
-/// SIGTERM or SIGINT. Answers that are being written then have half a minute, or until a second signal.
+/// `headrace serve`, but for --help, --version, --parameters and --completion-bash, which the program prints:
+/// serves until SIGTERM or SIGINT. Answers that are being written then have half a minute, or until a second
+/// signal.
 Status run(const ServeOptions& options);
 
 }  // namespace headrace::serve

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "doors/wasi_nn/guest_tensor.h"
+#include "headrace/headrace.h"
 
 namespace headrace::wasi_nn {
 
@@ -21,6 +23,14 @@ inline constexpr std::uint32_t kDescription = UINT32_MAX;
 
 /// What the bytes of an output are. Of a text as much as fits into a buffer is worth having.
 enum class OutputForm : std::uint8_t { text, json, tensor };
+
+/// What a context computes with. inputs, outputs: of a graph of tensors; what ran last says the outputs'
+/// shapes, else -1 stands for an extent that is known when the graph runs.
+struct ContextInfo {
+    bool has_tensors = false;
+    bool gives_vectors = false;  ///< of a language model
+    std::vector<TensorInfo> inputs, outputs;
+};
 
 /// Takes an output where it lies.
 using OutputReader = std::function<Result<int>(std::string_view bytes, OutputForm form)>;
@@ -38,6 +48,7 @@ public:
     virtual ~Context() = default;
     virtual Status set_input(std::uint32_t index, const GuestTensor& tensor) = 0;
     virtual Status compute() = 0;
+    virtual Result<ContextInfo> info() = 0;
     virtual Result<int> read_output(std::uint32_t index, const OutputReader& read) = 0;
 
     // Answers of language models, whole and piece by piece; ContextTable says what they do.

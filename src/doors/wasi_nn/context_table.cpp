@@ -218,6 +218,11 @@ Status ContextTable::compute(ContextId id) {
     return context->compute();
 }
 
+Result<ContextInfo> ContextTable::info(ContextId id) {
+    HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
+    return context->info();
+}
+
 Result<std::string> ContextTable::run(ContextId id, std::string_view prompt, std::string_view parameters) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));
     return context->run(prompt, parameters);

@@ -76,6 +76,7 @@ public:
     }
     /// Runs with the inputs; outputs can be had until the next input.
     Status compute(ContextId context);
+    Result<ContextInfo> info(ContextId context);
     /// set_input, compute and output 0 in one, with parameters above those of input 1. Whatever other threads
     /// do in the context meanwhile, the answer is that of this prompt.
     Result<std::string> run(ContextId context, std::string_view prompt, std::string_view parameters = {});

@@ -79,10 +79,14 @@ Status ConversationContext::set_input(std::uint32_t index, const GuestTensor& te
     return success();
 }
 
+Result<ContextInfo> ConversationContext::info() {
+    return caught([&] { return ContextInfo{.gives_vectors = conversation_.gives_vectors()}; });
+}
+
 Result<int> ConversationContext::read_output(std::uint32_t index, const OutputReader& read) {
     if (index == kDescription) {
-        HR_ASSIGN(const bool gives_vectors, caught([&] { return conversation_.gives_vectors(); }));
-        return read(model_description_json(gives_vectors), OutputForm::json);
+        HR_ASSIGN(const ContextInfo told, info());
+        return read(model_description_json(told.gives_vectors), OutputForm::json);
     }
     const std::lock_guard lock(mutex_);
     if (index == 1 && error_) return read(error_json(*error_), OutputForm::json);

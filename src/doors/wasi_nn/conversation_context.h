@@ -16,6 +16,7 @@ public:
 
     Status set_input(std::uint32_t index, const GuestTensor& tensor) override;
     Status compute() override;
+    Result<ContextInfo> info() override;
     Result<int> read_output(std::uint32_t index, const OutputReader& read) override;
     Result<std::string> run(std::string_view prompt, std::string_view parameters) override;
     Result<Answer> infer(std::string_view prompt, std::string_view parameters) override;

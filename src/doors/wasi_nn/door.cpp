@@ -80,6 +80,8 @@ Result<std::string> environment_config() {
 
 }  // namespace
 
+std::shared_ptr<ContextTable> table_of(void* ctx) { return instances().find(ctx); }
+
 int number_of(Code code, const ErrorCodes& codes) {
     switch (code) {
         case Code::invalid_argument:
@@ -116,7 +118,7 @@ int Door::refuse_as(int number, ContextTable& table, std::string_view function, 
 template <class Call>
 int Door::guarded(std::string_view function, void* ctx, std::uint32_t context, Call call) {
     try {
-        const std::shared_ptr<ContextTable> table = instances().find(ctx);
+        const std::shared_ptr<ContextTable> table = table_of(ctx);
         if (!table)
             return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
                                                       : "ctx is NULL; call init_backend first"));

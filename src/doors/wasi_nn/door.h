@@ -37,6 +37,9 @@ struct Output {
     std::uint32_t* size;
 };
 
+/// What a handle of a backend stands for; nothing where it is none, or one that was closed.
+std::shared_ptr<ContextTable> table_of(void* ctx);
+
 /// What the libraries do, with plain pointers. Every function checks all of them, catches everything, logs
 /// the cause of an error, and returns its number.
 class Door {

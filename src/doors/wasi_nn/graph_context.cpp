@@ -184,6 +184,14 @@ Result<int> GraphContext::read_output(std::uint32_t index, const OutputReader& r
     return read({reinterpret_cast<const char*>(output.memory.data()), output.bytes}, OutputForm::tensor);
 }
 
+Result<ContextInfo> GraphContext::info() {
+    const std::lock_guard lock(mutex_);
+    ContextInfo told{.has_tensors = true, .inputs = graph_->inputs, .outputs = graph_->outputs};
+    if (is_computed_)
+        for (std::size_t i = 0; i < outputs_.size(); ++i) told.outputs[i].shape = outputs_[i].shape;
+    return told;
+}
+
 std::string GraphContext::description() const {
     std::vector<std::vector<std::int64_t>> shapes;
     if (is_computed_)

@@ -18,6 +18,7 @@ public:
 
     Status set_input(std::uint32_t index, const GuestTensor& tensor) override;
     Status compute() override;
+    Result<ContextInfo> info() override;
     Result<int> read_output(std::uint32_t index, const OutputReader& read) override;
     void cancel() override { is_cancelled_ = true; }
     bool is_orphan() const override { return graph_->is_unloaded; }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "doors/webnn/state.h"
+#include "headrace/option_names.h"
 
 namespace headrace::webnn {
 
@@ -16,17 +17,17 @@ namespace {
 
 WeightFormat weight_format(const MLContextOptions& options) {
     const std::string& name = options.weights;
-    if (name == "q8_0") return WeightFormat::q8_0;
-    if (name == "q4_0") return WeightFormat::q4_0;
-    if (!name.empty() && name != "as-given")
-        fail(invalid("weights '{}' is none of as-given, q8_0, q4_0", name));
-    return name.empty() && options.powerPreference == "low-power" ? WeightFormat::q8_0
-                                                                  : WeightFormat::as_given;
+    if (name.empty())
+        return options.powerPreference == "low-power" ? WeightFormat::q8_0 : WeightFormat::as_given;
+    const auto format = find_weight_format(name);
+    if (!format) fail(invalid("weights '{}' is none of as-given, q8_0, q4_0", name));
+    return *format;
 }
 
 Precision to_precision(const std::string& name) {
-    if (name != "exact" && name != "fast") fail(invalid("precision '{}' is none of exact, fast", name));
-    return name == "fast" ? Precision::fast : Precision::exact;
+    const auto precision = find_precision(name);
+    if (!precision) fail(invalid("precision '{}' is none of exact, fast", name));
+    return *precision;
 }
 
 void check_device_type(const std::string& name) {

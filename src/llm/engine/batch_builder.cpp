@@ -131,7 +131,10 @@ std::vector<Stream*> BatchBuilder::choose_reading(const std::vector<Stream*>& pr
             stream->outcome.cached_tokens =
                 std::max(stream->outcome.cached_tokens,
                          static_cast<int>(stream->decoded) - stream->outcome.read_tokens);
-        if (!waits_for_another(*stream, before)) reading.push_back(stream);
+        // What others have read may bring it to an image that is not there yet: it is kept back from then on.
+        const ImagePiece* image = stream->is_at_image() ? stream->image_from(stream->decoded) : nullptr;
+        const bool waits = (image && !images_->has(*image)) || waits_for_another(*stream, before);
+        if (!waits) reading.push_back(stream);
         before.push_back(stream);
     }
     return reading;

@@ -88,8 +88,12 @@ void ImageReader::forget_old(const std::vector<std::shared_ptr<Job>>& wanted) {
     });
 }
 
-const std::vector<float>& ImageReader::rows(const ImagePiece& piece) const {
-    return (*std::ranges::find_if(jobs_, [&](const auto& job) { return job->piece.id == piece.id; }))->rows;
+std::list<std::shared_ptr<ImageReader::Job>>::const_iterator ImageReader::find(
+    const ImagePiece& piece) const {
+    return std::ranges::find_if(
+        jobs_, [&](const auto& job) { return job->piece.id == piece.id && job->is_done && !job->error; });
 }
+
+const std::vector<float>& ImageReader::rows(const ImagePiece& piece) const { return (*find(piece))->rows; }
 
 }  // namespace headrace::llm

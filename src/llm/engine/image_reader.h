@@ -21,11 +21,14 @@ public:
     /// Takes out those whose next token is of an image that is not there yet, and fails those whose image
     /// cannot be computed. What no stream waits for is not computed any further. True: some were taken out.
     bool keep_back(std::vector<Stream*>& active);
-    /// Of an image that a stream which was not taken out reads next.
+    /// Whether it has been computed, and is remembered.
+    bool has(const ImagePiece& piece) const { return find(piece) != jobs_.end(); }
+    /// Of an image that is there.
     const std::vector<float>& rows(const ImagePiece& piece) const;
 
 private:
     struct Job;
+    std::list<std::shared_ptr<Job>>::const_iterator find(const ImagePiece& piece) const;
     const std::shared_ptr<Job>& job_of(const ImagePiece& piece);
     void forget_old(const std::vector<std::shared_ptr<Job>>& wanted);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<char, 8> kMagic = {'H', 'R', 'P', 'R', 'O', 'M', 'P', '1'};
 
-struct Header {
+struct PromptHeader {
     std::array<char, 8> magic = kMagic;
     std::uint64_t owner = 0, variant = 0, tokens = 0, bytes = 0;
     ContentHash hash;  // of all that follows
@@ -33,11 +33,11 @@ std::vector<std::uint8_t> body_of(const PromptState& state) {
 Result<std::size_t> write_prompt_file(const std::string& path, std::uint64_t owner,
                                       const PromptState& state) {
     const std::vector<std::uint8_t> body = body_of(state);
-    const Header header{.owner = owner,
-                        .variant = state.variant,
-                        .tokens = state.tokens.size(),
-                        .bytes = state.bytes.size(),
-                        .hash = content_hash(body.data(), body.size())};
+    const PromptHeader header{.owner = owner,
+                              .variant = state.variant,
+                              .tokens = state.tokens.size(),
+                              .bytes = state.bytes.size(),
+                              .hash = content_hash(body.data(), body.size())};
     NewFiles files;
     HR_TRY(files.write(path, [&](std::ostream& out) -> Status {
         out.write(reinterpret_cast<const char*>(&header), sizeof(header));
@@ -49,7 +49,7 @@ Result<std::size_t> write_prompt_file(const std::string& path, std::uint64_t own
 }
 
 std::size_t prompt_file_size(const PromptState& state) {
-    return sizeof(Header) + state.tokens.size() * sizeof(llama_token) + state.bytes.size();
+    return sizeof(PromptHeader) + state.tokens.size() * sizeof(llama_token) + state.bytes.size();
 }
 
 Result<PromptState> read_prompt_file(const std::string& path, std::uint64_t owner) {
@@ -57,7 +57,7 @@ Result<PromptState> read_prompt_file(const std::string& path, std::uint64_t owne
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     std::ifstream file(path, std::ios::binary);
     if (error || !file) return failure(Code::not_found, "{}: there is no such file", path);
-    Header header;
+    PromptHeader header;
     file.read(reinterpret_cast<char*>(&header), sizeof(header));
     if (!file || header.magic != kMagic) return invalid("{}: it is no file of a saved prompt", path);
     if (header.owner != owner)

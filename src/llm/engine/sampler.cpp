@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <regex>
 
@@ -122,27 +123,36 @@ void add_triggers(const Model& model, const RequestSettings& settings, common_pa
 
 /// A grammar of calls begins with what the template has put before the answer. llama.cpp takes that in
 /// tokens, and drops the first one where it begins with a space that the text has not.
-Status try_beginning(const Model& model, const common_params_sampling& params, llama_sampler& grammar) {
+Status take_beginning(const Model& model, const common_params_sampling& params,
+                      const std::function<bool(llama_token)>& accept) {
     if (params.grammar.type != COMMON_GRAMMAR_TYPE_TOOL_CALLS) return success();
     const std::string& text = params.generation_prompt;
     std::string taken;
-    try {
-        for (const llama_token token : model.tokenize(text, false, true)) {
-            const std::string piece = model.piece(token, true);
-            if (taken.empty() && std::isspace(static_cast<unsigned char>(piece[0])) &&
-                !std::isspace(static_cast<unsigned char>(text[0])))
-                continue;
-            taken += piece;
-            llama_sampler_accept(&grammar, token);
-        }
-        return success();
-    } catch (const std::exception&) {
+    for (const llama_token token : model.tokenize(text, false, true)) {
+        const std::string piece = model.piece(token, true);
+        if (taken.empty() && std::isspace(static_cast<unsigned char>(piece[0])) &&
+            !std::isspace(static_cast<unsigned char>(text[0])))
+            continue;
+        taken += piece;
+        if (accept(token)) continue;
         return invalid(
             "tools: the chat template begins an answer with '{}', of which llama.cpp reads '{}' in tokens of "
             "this vocabulary, so that the grammar of calls cannot begin: give the model its own template, or "
             "leave out tools",
             text, taken);
     }
+    return success();
+}
+
+Status try_beginning(const Model& model, const common_params_sampling& params, llama_sampler& grammar) {
+    return take_beginning(model, params, [&](llama_token token) {
+        try {
+            llama_sampler_accept(&grammar, token);
+            return true;
+        } catch (const std::exception&) {
+            return false;
+        }
+    });
 }
 
 /// common_sampler_init leaves its chain behind when it throws, and a caller may send wrong grammars for ever:
@@ -150,7 +160,7 @@ Status try_beginning(const Model& model, const common_params_sampling& params, l
 Status try_grammar(const Model& model, const common_params_sampling& params,
                    const std::vector<GrammarTrigger>& triggers) {
     const std::string& text = params.grammar.grammar;
-    if (text.empty()) return success();
+    if (text.empty() || (!params.grammar_lazy && model.grammars().find(text) != nullptr)) return success();
     take_llama_errors();
     const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> grammar(
         llama_sampler_init_grammar(llama_model_get_vocab(model.get()), text.c_str(), "root"),
@@ -162,6 +172,19 @@ Status try_grammar(const Model& model, const common_params_sampling& params,
     for (const GrammarTrigger& trigger : triggers)
         if (is_pattern(trigger)) static_cast<void>(std::regex(trigger.value));
     return success();
+}
+
+/// Takes the grammar out of what llama.cpp gets, which looks at each token of the vocabulary anew for each
+/// token of an answer. Left to it are grammars that wait for a trigger, and those with single tokens.
+Result<std::optional<GrammarPlace>> take_grammar(const Model& model, common_params_sampling& params) {
+    std::optional<GrammarPlace> place;
+    if (params.grammar.grammar.empty() || params.grammar_lazy) return place;
+    std::shared_ptr<GrammarAutomaton> automaton = model.grammars().automaton(params.grammar.grammar);
+    if (!automaton) return place;
+    place.emplace(model.grammars(), std::move(automaton));
+    HR_TRY(take_beginning(model, params, [&](llama_token token) { return place->accept(token); }));
+    params.grammar = {};
+    return place;
 }
 
 bool is_greedy(const common_params_sampling& params) {
@@ -221,10 +244,12 @@ Result<common_params_sampling> sampling_params(const Model& model, const Request
 
 Result<Sampler> Sampler::create(const Model& model, const RequestSettings& settings, const Tokens& prompt) {
     HR_ASSIGN(common_params_sampling params, sampling_params(model, settings));
-    const bool greedy = is_greedy(params);
     try {
         if (const Status taken = try_grammar(model, params, settings.sampling.grammar_triggers); !taken.ok())
             return taken.error().of_parameter(grammar_parameter(settings));
+        Result<std::optional<GrammarPlace>> grammar = take_grammar(model, params);
+        if (!grammar.ok()) return grammar.error().of_parameter(grammar_parameter(settings));
+        const bool greedy = is_greedy(params);
         Chain chain(common_sampler_init(model.get(), params));
         if (!chain) return invalid("the sampler cannot be set up; is the grammar right?");
         if (!greedy)
@@ -233,7 +258,8 @@ Result<Sampler> Sampler::create(const Model& model, const RequestSettings& setti
         HR_ASSIGN(TokenFilter filter, TokenFilter::create(model, settings, params.preserved_tokens));
         if (greedy)  // its biases do nothing but ban; the chain, which knows them, is not used then
             for (const llama_logit_bias& bias : params.logit_bias) filter.ban(bias.token);
-        Sampler sampler(std::move(chain), std::move(filter), greedy, model.vocabulary_size(), settings);
+        Sampler sampler(std::move(chain), std::move(grammar).value(), std::move(filter), greedy,
+                        model.vocabulary_size(), settings);
         sampler.preserved_ = std::move(params.preserved_tokens);
         return sampler;
     } catch (const std::exception& e) {
@@ -266,12 +292,21 @@ bool Sampler::nothing_is_left(llama_token chosen, const float* logits) const {
     return logits[chosen] == -INFINITY || !(all->data[all->selected].logit > -INFINITY);
 }
 
+llama_token Sampler::sampled_token(llama_context* context, int index) {
+    if (!greedy_) return common_sampler_sample(chain_.get(), context, index);
+    return static_cast<llama_token>(largest(llama_get_logits_ith(context, index), vocabulary_));
+}
+
 Result<llama_token> Sampler::next_token(llama_context* context, int index) {
     float* logits = llama_get_logits_ith(context, index);
     filter_.mask(logits);
     for (;;) {
-        const llama_token token = greedy_ ? static_cast<llama_token>(largest(logits, vocabulary_))
-                                          : common_sampler_sample(chain_.get(), context, index);
+        llama_token token = sampled_token(context, index);
+        // As llama.cpp does: most tokens are right as they come, and a seed's random numbers are the same.
+        if (grammar_ && !grammar_->admits(token)) {
+            grammar_->mask(logits);
+            token = sampled_token(context, index);
+        }
         if (filter_.is_idle()) return token;
         if (!nothing_is_left(token, logits)) {
             if (filter_.admits(token, logits)) return token;
@@ -297,6 +332,9 @@ Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
     if (shown_ > 0 && !shows_remaining_) all = probabilities(context, index);
     HR_ASSIGN(choice.token, next_token(context, index));
     filter_.accept(choice.token);
+    if (grammar_ && !grammar_->accept(choice.token))
+        return failure(Code::backend_failure,
+                       "the grammar leaves no token of the vocabulary that may come next");
     if (greedy_) return choice;
     if (!all.empty()) show_model(std::move(all), choice);
     if (shown_ > 0 && shows_remaining_) show_remaining(choice);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct common_sampler;
 
 namespace headrace::llm {
 
-/// Chooses tokens as the settings say: llama.cpp's sampler chain with grammar and penalties.
+/// Chooses tokens as the settings say: llama.cpp's sampler chain with penalties, under a grammar.
 class Sampler {
 public:
     /// Errors: a grammar, schema or trigger that cannot be used.
@@ -42,8 +43,10 @@ private:
     };
     using Chain = std::unique_ptr<common_sampler, FreeChain>;
 
-    Sampler(Chain chain, TokenFilter filter, bool greedy, int vocabulary, const RequestSettings& settings)
+    Sampler(Chain chain, std::optional<GrammarPlace> grammar, TokenFilter filter, bool greedy, int vocabulary,
+            const RequestSettings& settings)
         : chain_(std::move(chain)),
+          grammar_(std::move(grammar)),
           filter_(std::move(filter)),
           greedy_(greedy),
           shows_remaining_(settings.post_sampling_probs),
@@ -55,6 +58,7 @@ private:
     Result<Choice> choose(llama_context* context, int index);
     Status count_searched(const llama_vocab* vocab, llama_token token);
     Result<llama_token> next_token(llama_context* context, int index);
+    llama_token sampled_token(llama_context* context, int index);
     bool nothing_is_left(llama_token chosen, const float* logits) const;
     /// All tokens' probabilities at a position of the last batch, as the model has them.
     std::vector<llama_token_data> probabilities(llama_context* context, int index) const;
@@ -64,6 +68,7 @@ private:
     void show_remaining(Choice& choice);
 
     Chain chain_;
+    std::optional<GrammarPlace> grammar_;  // unless the chain has llama.cpp's: see Sampler::create
     TokenFilter filter_;
     bool greedy_;               // nothing but the largest logit counts
     bool shows_remaining_;      // the likeliest of what the samplers leave, not of the model's choice

@@ -21,9 +21,10 @@ namespace {
 constexpr std::size_t kMostImages = 64;            // of a prompt
 constexpr std::size_t kMostImageBytes = 32 << 20;  // of a file
 constexpr std::size_t kMostPixels = 1 << 25;
-constexpr int kLongestSide = 200;                    // times the shorter one: what is thinner shows nothing
-constexpr std::size_t kThreadsFromBytes = 32 << 20;  // of a file: threads of smaller ones wait for each other
-constexpr double kPieceCost = 2e9;                   // multiplications, until others may compute
+constexpr int kLongestSide = 200;  // times the shorter one: what is thinner shows nothing
+constexpr std::size_t kThreadsFromFileBytes =
+    32 << 20;                       // of a file: threads of smaller ones wait for each other
+constexpr double kPieceCost = 2e9;  // multiplications, until others may compute
 
 bool begins_with(std::string_view file, std::initializer_list<std::string_view> marks) {
     return std::any_of(marks.begin(), marks.end(), [&](std::string_view m) { return file.starts_with(m); });
@@ -79,7 +80,7 @@ std::string random_mark() {
     return mark + "__>";
 }
 
-std::vector<std::string_view> split(std::string_view text, std::string_view mark) {
+std::vector<std::string_view> split_at(std::string_view text, std::string_view mark) {
     std::vector<std::string_view> parts;
     for (std::size_t at; (at = text.find(mark)) != std::string_view::npos;
          text.remove_prefix(at + mark.size()))
@@ -140,7 +141,7 @@ Result<std::unique_ptr<Projector>> Projector::load(const ModelSettings& settings
     mtmd_context_params params = mtmd_context_params_default();
     params.use_gpu = settings.mmproj_offload;
     params.print_timings = false;
-    params.n_threads = impl->bytes < kThreadsFromBytes ? 1 : usable_cpus();
+    params.n_threads = impl->bytes < kThreadsFromFileBytes ? 1 : usable_cpus();
     params.media_marker = marker().c_str();
     params.image_min_tokens = settings.image_min_tokens;
     params.image_max_tokens = settings.image_max_tokens;
@@ -161,7 +162,7 @@ Result<ImagePrompt> Projector::tokenize(std::string_view text,
                                         const std::vector<const Image*>& images) const {
     if (images.size() > kMostImages)
         return invalid("the request has {} images; at most {} are read", images.size(), kMostImages);
-    const std::vector<std::string_view> texts = split(text, marker());
+    const std::vector<std::string_view> texts = split_at(text, marker());
     if (texts.size() != images.size() + 1)
         return invalid("the model's chat template writes {} of {} images", texts.size() - 1, images.size());
     std::vector<mtmd::bitmap_ptr> bitmaps;

@@ -281,6 +281,7 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
             "parameters suit it?",
             path, llama_version(), file.architecture, take_llama_errors());
     model->vocab_ = llama_model_get_vocab(model->model_);
+    model->grammars_ = std::make_unique<Grammars>(model->vocab_);
     if (const Status status = check_special_tokens(model->vocab_); !status.ok())
         return status.error().within(path);
     if (llama_model_has_encoder(model->model_) && llama_model_has_decoder(model->model_))

@@ -7,6 +7,7 @@
 #include <llama.h>
 
 #include "base/result.h"
+#include "llm/grammar/grammars.h"
 #include "llm/images/projector.h"
 #include "llm/settings.h"
 #include "remote/host.h"
@@ -42,6 +43,8 @@ public:
     const Projector* projector() const { return projector_.get(); }
     const std::string& path() const { return path_; }
     const std::string& description() const { return description_; }
+    /// Those of its answers, which threads may ask for at once.
+    Grammars& grammars() const { return *grammars_; }
     /// The file's, under its names; lists are null.
     const Parameters& metadata() const { return metadata_; }
     /// Of models of one shape, what tells their weights apart.
@@ -78,6 +81,7 @@ private:
     common_chat_templates* templates_ = nullptr;
     std::vector<llama_adapter_lora*> adapters_;
     std::unique_ptr<const Projector> projector_;
+    std::unique_ptr<Grammars> grammars_;
     std::string path_, description_;
     Parameters metadata_;
     std::uint64_t weights_sample_ = 0;

@@ -35,11 +35,18 @@ std::string value_cell(const Row& row) {
     return cell(fmt::format("{}{}", describe(row), rule));
 }
 
-std::string row_line(const Row& row, Settings& defaults) {
+std::string_view section_of(const Row& row) { return row.path.substr(0, row.path.find('.')); }
+
+/// The parameter's default as JSON; empty where it has none.
+std::string default_text(const Row& row, Settings& defaults) {
     const Json value = value_of(row, defaults);
+    return value.is_null() ? std::string() : value.dump();
+}
+
+std::string row_line(const Row& row, Settings& defaults) {
+    const std::string usual = default_text(row, defaults);
     return fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.path), names_cell(row), value_cell(row),
-                       value.is_null() ? "" : cell(code(value.dump())), level_name(row.level),
-                       cell(row.summary));
+                       usual.empty() ? usual : cell(code(usual)), level_name(row.level), cell(row.summary));
 }
 
 constexpr std::string_view kIntroduction = R"(# Parameters of language models
@@ -111,6 +118,32 @@ Json parameters_list() {
     return list;
 }
 
+ParameterText parameter_text(std::string_view name) {
+    const Row* row = find_row(key_parts(name));
+    if (!row || row->ignored()) return {};
+    return {.summary = row->summary, .section = section_of(*row)};
+}
+
+std::string request_parameters_text() {
+    Settings defaults;
+    std::string text =
+        "What a request of any API may set beside the API's own fields; headrace chat --parameters takes "
+        "the\n"
+        "same. headrace parameters describes those of models, too.\n";
+    std::string_view section;
+    for (const Row* row : parameter_rows()) {
+        if (row->ignored() || row->level != Level::request) continue;
+        if (section_of(*row) != section) {
+            section = section_of(*row);
+            text += fmt::format("\n{}:\n", section);
+        }
+        const std::string usual = default_text(*row, defaults);
+        text += fmt::format("  {}: {}{}\n      {}\n", fmt::join(split(row->names), ", "), describe(*row),
+                            usual.empty() ? usual : fmt::format(" (default: {})", usual), row->summary);
+    }
+    return text;
+}
+
 std::string parameters_page() {
     Settings defaults;
     std::vector<std::string> sections;
@@ -121,7 +154,7 @@ std::string parameters_page() {
             ignored += fmt::format("| {} | {} |\n", names_cell(*row), cell(row->summary));
             continue;
         }
-        const std::string section(row->path.substr(0, row->path.find('.')));
+        const std::string section(section_of(*row));
         if (!lines.contains(section)) sections.push_back(section);
         lines[section] += row_line(*row, defaults);
     }

@@ -27,6 +27,13 @@ class Logging : public TemporaryLog {};
 class LoggingDeath : public TemporaryLog {
 protected:
     LoggingDeath() { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+
+    /// Ends a process that a death test started: it made a folder of its own, and destructors are not run.
+    [[noreturn]] void end(int status) const {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+        _exit(status);
+    }
 };
 
 TEST_F(Logging, WritesWhatTheLevelLetsThrough) {
@@ -188,67 +195,67 @@ bool is_blocked(int signal) {
     return sigismember(&mask, signal);
 }
 
-[[noreturn]] void outlive_a_closed_pipe() {
+int outlive_a_closed_pipe() {
     log_to_closed_pipe();
     struct sigaction action;
     sigaction(SIGPIPE, nullptr, &action);
-    _exit(is_pending(SIGPIPE) || is_blocked(SIGPIPE) || action.sa_handler != SIG_DFL);
+    return is_pending(SIGPIPE) || is_blocked(SIGPIPE) || action.sa_handler != SIG_DFL;
 }
 
-[[noreturn]] void keep_a_pending_signal() {
+int keep_a_pending_signal() {
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &mask, nullptr);
     raise(SIGPIPE);
     log_to_closed_pipe();
-    _exit(!is_pending(SIGPIPE) || !is_blocked(SIGPIPE));
+    return !is_pending(SIGPIPE) || !is_blocked(SIGPIPE);
 }
 
-[[noreturn]] void fill_a_file_to_its_limit(const std::string& file) {
+int fill_a_file_to_its_limit(const std::string& file) {
     std::fflush(stdout);  // the thread sanitizer does at the end, when stdout may be a file beyond the limit
     const rlimit limit{.rlim_cur = 1000, .rlim_max = 1000};
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || !set_log(LogLevel::info, "text", file)) _exit(2);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || !set_log(LogLevel::info, "text", file)) return 2;
     for (int i = 0; i < 100; ++i) log(LogLevel::info, "a line");
-    _exit(std::filesystem::file_size(file) != 1000);
+    return std::filesystem::file_size(file) != 1000;
 }
 
-[[noreturn]] void log_to_a_full_disk() {
-    if (!set_log(LogLevel::info, "text", "/dev/full")) _exit(2);
+int log_to_a_full_disk() {
+    if (!set_log(LogLevel::info, "text", "/dev/full")) return 2;
     for (int i = 0; i < 3; ++i) log(LogLevel::info, "no room");
-    if (!set_log(LogLevel::info, "text", "")) _exit(3);
+    if (!set_log(LogLevel::info, "text", "")) return 3;
     log(LogLevel::info, "after");
-    _exit(0);
+    return 0;
 }
 
 TEST_F(LoggingDeath, AClosedPipeEndsNoProcess) {
-    EXPECT_EXIT(outlive_a_closed_pipe(), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(end(outlive_a_closed_pipe()), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LoggingDeath, AHostKeepsTheSignalThatItHasPending) {
-    EXPECT_EXIT(keep_a_pending_signal(), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(end(keep_a_pending_signal()), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LoggingDeath, AFileAtItsSizeLimitEndsNoProcess) {
-    EXPECT_EXIT(fill_a_file_to_its_limit(file_), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(end(fill_a_file_to_its_limit(file_)), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LoggingDeath, AFullDiskLosesTheLinesAndTheNextOneSaysSo) {
-    EXPECT_EXIT(log_to_a_full_disk(), testing::ExitedWithCode(0),
+    EXPECT_EXIT(end(log_to_a_full_disk()), testing::ExitedWithCode(0),
                 "warn  3 lines of the log were lost: No space left on device\n.*info  after\n");
 }
 
 TEST_F(LoggingDeath, TheEnvironmentNamesTheFirstLevel) {
     setenv("HEADRACE_LOG", "error", 1);
-    EXPECT_EXIT(_exit(log_enabled(LogLevel::warn)    ? 1
-                      : log_enabled(LogLevel::error) ? 0
-                                                     : 2),
+    EXPECT_EXIT(end(log_enabled(LogLevel::warn)    ? 1
+                    : log_enabled(LogLevel::error) ? 0
+                                                   : 2),
                 testing::ExitedWithCode(0), "");
     setenv("HEADRACE_LOG", "loud", 1);
-    EXPECT_EXIT(_exit(log_enabled(LogLevel::info) ? 0 : 1), testing::ExitedWithCode(0),
+    EXPECT_EXIT(end(log_enabled(LogLevel::info) ? 0 : 1), testing::ExitedWithCode(0),
                 "warn  HEADRACE_LOG: the log level \"loud\" is not known");
     unsetenv("HEADRACE_LOG");
-    EXPECT_EXIT(_exit(log_enabled(LogLevel::info) && !log_enabled(LogLevel::debug) ? 0 : 1),
+    EXPECT_EXIT(end(log_enabled(LogLevel::info) && !log_enabled(LogLevel::debug) ? 0 : 1),
                 testing::ExitedWithCode(0), "");
 }
 

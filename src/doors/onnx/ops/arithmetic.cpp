@@ -120,24 +120,35 @@ Operand bitcast(OpWriter& g, const Node& node) {
 
 std::span<const Operator> arithmetic_operators() {
     static const Operator kOperators[] = {
-        {"Add", 1, binary("add")},
-        {"BitCast", 26, bitcast},
-        {"BitShift", 11, bit_shift},
-        {"BitwiseAnd", 18, binary("bitwise_and")},
-        {"BitwiseNot", 18, bitwise_not},
-        {"BitwiseOr", 18, binary("bitwise_or")},
-        {"BitwiseXor", 18, binary("bitwise_xor")},
-        {"Cast", 1, cast},
-        {"CastLike", 15, cast},
-        {"Div", 1, divide},
-        {"Max", 1, variadic("max")},
-        {"Mean", 1, mean},
-        {"Min", 1, variadic("min")},
-        {"Mod", 10, modulo},
-        {"Mul", 1, binary("mul")},
-        {"Pow", 1, power},
-        {"Sub", 1, binary("sub")},
-        {"Sum", 1, variadic("add")},
+        {"Add", 1, binary("add"),
+         "2 -> 1, axis int, broadcast int, consumed_inputs ints; 6: 2 -> 1, axis int, broadcast int; 7: 2 -> "
+         "1"},
+        {"BitCast", 26, bitcast, "1 -> 1, to int"},
+        {"BitShift", 11, bit_shift, "2 -> 1, direction string"},
+        {"BitwiseAnd", 18, binary("bitwise_and"), "2 -> 1"},
+        {"BitwiseNot", 18, bitwise_not, "1 -> 1"},
+        {"BitwiseOr", 18, binary("bitwise_or"), "2 -> 1"},
+        {"BitwiseXor", 18, binary("bitwise_xor"), "2 -> 1"},
+        {"Cast", 1, cast,
+         "1 -> 1, to string; 6: 1 -> 1, to int; 19: 1 -> 1, saturate int, to int; 24: 1 -> 1, round_mode "
+         "string, saturate int, to int"},
+        {"CastLike", 15, cast,
+         "2 -> 1; 19: 2 -> 1, saturate int; 24: 2 -> 1, round_mode string, saturate int"},
+        {"Div", 1, divide,
+         "2 -> 1, axis int, broadcast int, consumed_inputs ints; 6: 2 -> 1, axis int, broadcast int; 7: 2 -> "
+         "1"},
+        {"Max", 1, variadic("max"), "1.. -> 1, consumed_inputs ints; 6: 1.. -> 1"},
+        {"Mean", 1, mean, "1.. -> 1, consumed_inputs ints; 6: 1.. -> 1"},
+        {"Min", 1, variadic("min"), "1.. -> 1, consumed_inputs ints; 6: 1.. -> 1"},
+        {"Mod", 10, modulo, "2 -> 1, fmod int"},
+        {"Mul", 1, binary("mul"),
+         "2 -> 1, axis int, broadcast int, consumed_inputs ints; 6: 2 -> 1, axis int, broadcast int; 7: 2 -> "
+         "1"},
+        {"Pow", 1, power, "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"Sub", 1, binary("sub"),
+         "2 -> 1, axis int, broadcast int, consumed_inputs ints; 6: 2 -> 1, axis int, broadcast int; 7: 2 -> "
+         "1"},
+        {"Sum", 1, variadic("add"), "1.. -> 1, consumed_inputs ints; 6: 1.. -> 1"},
     };
     return kOperators;
 }

@@ -140,8 +140,16 @@ Operand rotated(OpWriter& g, const Operand& x, const Operand& cos, const Operand
 }
 
 std::span<const Operator> attention_operators() {
-    static const Operator kOperators[] = {{"Attention", 23, attention},
-                                          {"RotaryEmbedding", 23, rotary_embedding}};
+    static const Operator kOperators[] = {
+        {"Attention", 23, attention,
+         "3..6 -> 1..4, is_causal int, kv_num_heads int, q_num_heads int, qk_matmul_output_mode int, scale "
+         "float, softcap float, softmax_precision int; 24: 3..7 -> 1..4, is_causal int, kv_num_heads int, "
+         "q_num_heads int, qk_matmul_output_mode int, scale float, softcap float, softmax_precision int; 25: "
+         "3..7 -> 1..4, is_causal int, kv_num_heads int, left_window_size int, q_num_heads int, "
+         "qk_matmul_output_mode int, right_window_size int, scale float, softcap float, softmax_precision "
+         "int"},
+        {"RotaryEmbedding", 23, rotary_embedding,
+         "3..4 -> 1, interleaved int, num_heads int, rotary_embedding_dim int"}};
     return kOperators;
 }
 

@@ -114,7 +114,7 @@ Values if_(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> branches_operators() {
-    static const Operator kOperators[] = {{"If", 1, if_}};
+    static const Operator kOperators[] = {{"If", 1, if_, "1 -> 1.., else_branch graph, then_branch graph"}};
     return kOperators;
 }
 

@@ -190,9 +190,18 @@ Operand one_hot(OpWriter& g, const Node& node) {
 
 std::span<const Operator> constants_operators() {
     static const Operator kOperators[] = {
-        {"Compress", 9, compress},       {"Constant", 1, constant}, {"ConstantOfShape", 9, constant_of_shape},
-        {"EyeLike", 9, eye_like},        {"OneHot", 9, one_hot},    {"Range", 11, range},
-        {"Range", 1, range, kMicrosoft}, {"Shape", 1, shape_of},    {"Size", 1, size_of},
+        {"Compress", 9, compress, "2 -> 1, axis int"},
+        {"Constant", 1, constant,
+         "0 -> 1, value tensor; 11: 0 -> 1, sparse_value sparse, value tensor; 12: 0 -> 1, sparse_value "
+         "sparse, value tensor, value_float float, value_floats floats, value_int int, value_ints ints, "
+         "value_string string, value_strings strings"},
+        {"ConstantOfShape", 9, constant_of_shape, "1 -> 1, value tensor"},
+        {"EyeLike", 9, eye_like, "1 -> 1, dtype int, k int"},
+        {"OneHot", 9, one_hot, "3 -> 1, axis int"},
+        {"Range", 11, range, "3 -> 1; 27: 3 -> 1, stash_type int"},
+        {"Range", 1, range, "2..3 -> 1", kMicrosoft},
+        {"Shape", 1, shape_of, "1 -> 1; 15: 1 -> 1, end int, start int"},
+        {"Size", 1, size_of, "1 -> 1"},
     };
     return kOperators;
 }

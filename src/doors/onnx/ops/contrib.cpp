@@ -226,14 +226,18 @@ Operand matmul_n_bits(OpWriter& g, const Node& node) {
 
 std::span<const Operator> contrib_operators() {
     static const Operator kOperators[] = {
-        {"BiasGelu", 1, gelu_with_bias, kMicrosoft},
-        {"FastGelu", 1, gelu_with_bias, kMicrosoft},
-        {"Gelu", 1, contrib_gelu, kMicrosoft},
-        {"MatMulNBits", 1, matmul_n_bits, kMicrosoft},
-        {"QuickGelu", 1, quick_gelu, kMicrosoft},
-        {"SimplifiedLayerNormalization", 1, contrib_simplified_norm, kMicrosoft},
-        {"SkipLayerNormalization", 1, skip_layer_normalization, kMicrosoft},
-        {"SkipSimplifiedLayerNormalization", 1, skip_layer_normalization, kMicrosoft},
+        {"BiasGelu", 1, gelu_with_bias, "2 -> 1", kMicrosoft},
+        {"FastGelu", 1, gelu_with_bias, "1..2 -> 1", kMicrosoft},
+        {"Gelu", 1, contrib_gelu, "1 -> 1", kMicrosoft},
+        {"MatMulNBits", 1, matmul_n_bits,
+         "3..6 -> 1, K int, N int, accuracy_level int, bits int, block_size int, weight_prepacked int",
+         kMicrosoft},
+        {"QuickGelu", 1, quick_gelu, "1 -> 1, alpha float", kMicrosoft},
+        {"SimplifiedLayerNormalization", 1, contrib_simplified_norm,
+         "2 -> 1..2, axis int, epsilon float, stash_type int", kMicrosoft},
+        {"SkipLayerNormalization", 1, skip_layer_normalization, "3..5 -> 1..4, epsilon float", kMicrosoft},
+        {"SkipSimplifiedLayerNormalization", 1, skip_layer_normalization, "3..4 -> 1..4, epsilon float",
+         kMicrosoft},
     };
     return kOperators;
 }

@@ -221,9 +221,17 @@ Results self_attention(OpWriter& g, const Node& node, const Operand& projected, 
 
 std::span<const Operator> contrib_attention_operators() {
     static const Operator kOperators[] = {
-        {"Attention", 1, contrib_attention, kMicrosoft},
-        {"MultiHeadAttention", 1, multi_head_attention, kMicrosoft},
-        {"QAttention", 1, quantized_attention, kMicrosoft},
+        {"Attention", 1, contrib_attention,
+         "2..7 -> 1..2, do_rotary int, mask_filter_value float, num_heads int, past_present_share_buffer "
+         "int, qkv_hidden_sizes ints, rotary_embedding_dim int, scale float, unidirectional int",
+         kMicrosoft},
+        {"MultiHeadAttention", 1, multi_head_attention,
+         "1..10 -> 1..4, mask_filter_value float, num_heads int, scale float, unidirectional int",
+         kMicrosoft},
+        {"QAttention", 1, quantized_attention,
+         "5..9 -> 1..2, do_rotary int, mask_filter_value float, num_heads int, past_present_share_buffer "
+         "int, scale float, unidirectional int",
+         kMicrosoft},
     };
     return kOperators;
 }

@@ -58,8 +58,10 @@ Results quantized_embed_layer_normalization(OpWriter& g, const Node& node) {
 
 std::span<const Operator> contrib_embedding_operators() {
     static const Operator kOperators[] = {
-        {"EmbedLayerNormalization", 1, embed_layer_normalization, kMicrosoft},
-        {"QEmbedLayerNormalization", 1, quantized_embed_layer_normalization, kMicrosoft},
+        {"EmbedLayerNormalization", 1, embed_layer_normalization,
+         "7..9 -> 1..3, epsilon float, mask_index_type int", kMicrosoft},
+        {"QEmbedLayerNormalization", 1, quantized_embed_layer_normalization, "18 -> 2, epsilon float",
+         kMicrosoft},
     };
     return kOperators;
 }

@@ -219,21 +219,31 @@ Results dynamic_quantize_lstm(OpWriter& g, const Node& node) {
 
 std::span<const Operator> contrib_quantized_operators() {
     static const Operator kOperators[] = {
-        {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, kMicrosoft},
-        {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, kMicrosoft},
-        {"GatherBlockQuantized", 1, gather_block_quantized, kMicrosoft},
-        {"MatMulInteger16", 1, matmul_integer_16, kMicrosoft},
-        {"MatMulIntegerToFloat", 1, matmul_integer_to_float, kMicrosoft},
-        {"QGemm", 1, qgemm, kMicrosoft},
-        {"QLinearAveragePool", 1, qlinear_average_pool, kMicrosoft},
-        {"QLinearConcat", 1, qlinear_concat, kMicrosoft},
-        {"QLinearConv", 1, contrib_qlinear_conv, kMicrosoft},
-        {"QLinearGlobalAveragePool", 1, qlinear_average_pool, kMicrosoft},
-        {"QLinearLeakyRelu", 1, by_real_numbers(21), kMicrosoft},
-        {"QLinearReduceMean", 1, by_real_numbers(13), kMicrosoft},
-        {"QLinearSigmoid", 1, by_real_numbers(21), kMicrosoft},
-        {"QLinearSoftmax", 1, qlinear_softmax, kMicrosoft},
-        {"QLinearWhere", 1, qlinear_where, kMicrosoft},
+        {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm,
+         "12 -> 0..3, activation_alpha floats, activation_beta floats, activations strings, clip float, "
+         "direction string, hidden_size int, input_forget int",
+         kMicrosoft},
+        {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, "3..5 -> 1", kMicrosoft},
+        {"GatherBlockQuantized", 1, gather_block_quantized,
+         "3..4 -> 1, bits int, block_size int, gather_axis int, quantize_axis int", kMicrosoft},
+        {"MatMulInteger16", 1, matmul_integer_16, "2 -> 1", kMicrosoft},
+        {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "4..7 -> 1", kMicrosoft},
+        {"QGemm", 1, qgemm, "6..9 -> 1, alpha float, transA int, transB int", kMicrosoft},
+        {"QLinearAveragePool", 1, qlinear_average_pool,
+         "4..5 -> 1, auto_pad string, ceil_mode int, channels_last int, count_include_pad int, kernel_shape "
+         "ints, pads ints, strides ints",
+         kMicrosoft},
+        {"QLinearConcat", 1, qlinear_concat, "3.. -> 1, axis int", kMicrosoft},
+        {"QLinearConv", 1, contrib_qlinear_conv,
+         "8..9 -> 1, auto_pad string, channels_last int, dilations ints, group int, kernel_shape ints, pads "
+         "ints, strides ints",
+         kMicrosoft},
+        {"QLinearGlobalAveragePool", 1, qlinear_average_pool, "5 -> 1, channels_last int", kMicrosoft},
+        {"QLinearLeakyRelu", 1, by_real_numbers(21), "4..5 -> 1, alpha float", kMicrosoft},
+        {"QLinearReduceMean", 1, by_real_numbers(13), "4..5 -> 1, axes ints, keepdims int", kMicrosoft},
+        {"QLinearSigmoid", 1, by_real_numbers(21), "4..5 -> 1", kMicrosoft},
+        {"QLinearSoftmax", 1, qlinear_softmax, "5 -> 1, axis int, opset int", kMicrosoft},
+        {"QLinearWhere", 1, qlinear_where, "9 -> 1", kMicrosoft},
     };
     return kOperators;
 }

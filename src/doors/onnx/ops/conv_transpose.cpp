@@ -135,7 +135,10 @@ Operand conv_transpose(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> conv_transpose_operators() {
-    static const Operator kOperators[] = {{"ConvTranspose", 1, conv_transpose}};
+    static const Operator kOperators[] = {
+        {"ConvTranspose", 1, conv_transpose,
+         "2..3 -> 1, auto_pad string, dilations ints, group int, kernel_shape ints, output_padding ints, "
+         "output_shape ints, pads ints, strides ints"}};
     return kOperators;
 }
 

@@ -192,7 +192,9 @@ Operand convolution(OpWriter& g, const Node& node, const Operand& x, const Opera
 }
 
 std::span<const Operator> convolution_operators() {
-    static const Operator kOperators[] = {{"Conv", 1, conv}};
+    static const Operator kOperators[] = {{"Conv", 1, conv,
+                                           "2..3 -> 1, auto_pad string, dilations ints, group int, "
+                                           "kernel_shape ints, pads ints, strides ints"}};
     return kOperators;
 }
 

@@ -39,8 +39,8 @@ Operand non_max_suppression(OpWriter& g, const Node& node) {
 
 std::span<const Operator> counting_operators() {
     static const Operator kOperators[] = {
-        {"NonMaxSuppression", 10, non_max_suppression},
-        {"NonZero", 9, non_zero},
+        {"NonMaxSuppression", 10, non_max_suppression, "2..5 -> 1, center_point_box int"},
+        {"NonZero", 9, non_zero, "1 -> 1"},
     };
     return kOperators;
 }

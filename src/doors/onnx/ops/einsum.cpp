@@ -234,7 +234,7 @@ Operand einsum(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> einsum_operators() {
-    static const Operator kOperators[] = {{"Einsum", 12, einsum}};
+    static const Operator kOperators[] = {{"Einsum", 12, einsum, "1.. -> 1, equation string"}};
     return kOperators;
 }
 

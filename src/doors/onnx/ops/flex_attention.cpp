@@ -33,7 +33,9 @@ Operand flex_attention(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> flex_attention_operators() {
-    static const Operator kOperators[] = {{"FlexAttention", 1, flex_attention, "ai.onnx.preview"}};
+    static const Operator kOperators[] = {
+        {"FlexAttention", 1, flex_attention,
+         "3 -> 1, prob_mod graph, scale float, score_mod graph, softmax_precision int", "ai.onnx.preview"}};
     return kOperators;
 }
 

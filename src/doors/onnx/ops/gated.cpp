@@ -37,8 +37,8 @@ Results causal_convolution(OpWriter& g, const Node& node) {
 
 std::span<const Operator> gated_operators() {
     static const Operator kOperators[] = {
-        {"CausalConvWithState", 27, causal_convolution},
-        {"SwiGLU", 28, swiglu},
+        {"CausalConvWithState", 27, causal_convolution, "2..4 -> 2, activation string"},
+        {"SwiGLU", 28, swiglu, "2 -> 1, alpha float"},
     };
     return kOperators;
 }

@@ -170,8 +170,16 @@ Operand contrib_rotary_embedding(OpWriter& g, const Node& node) {
 
 std::span<const Operator> group_query_attention_operators() {
     static const Operator kOperators[] = {
-        {"GroupQueryAttention", 1, group_query_attention, kMicrosoft},
-        {"RotaryEmbedding", 1, contrib_rotary_embedding, kMicrosoft},
+        {"GroupQueryAttention", 1, group_query_attention,
+         "7..16 -> 1..4, causal int, do_rotary int, k_quant_type string, kv_cache_bit_width int, "
+         "kv_num_heads int, local_window_size int, num_heads int, qk_norm_epsilon float, qk_output int, "
+         "rotary_interleaved int, scale float, sliding_window_cache int, smooth_softmax int, softcap float, "
+         "v_quant_type string",
+         kMicrosoft},
+        {"RotaryEmbedding", 1, contrib_rotary_embedding,
+         "4 -> 1, interleaved int, is_packed_batching int, num_heads int, rotary_embedding_dim int, scale "
+         "float",
+         kMicrosoft},
     };
     return kOperators;
 }

@@ -154,11 +154,11 @@ Shape row_major(const Shape& shape) {
 
 std::span<const Operator> indexing_operators() {
     static const Operator kOperators[] = {
-        {"Gather", 1, gather},
-        {"GatherElements", 11, gather_elements},
-        {"GatherND", 11, gather_nd},
-        {"GatherND", 1, gather_nd, kMicrosoft},
-        {"ReverseSequence", 10, reverse_sequence},
+        {"Gather", 1, gather, "2 -> 1, axis int"},
+        {"GatherElements", 11, gather_elements, "2 -> 1, axis int"},
+        {"GatherND", 11, gather_nd, "2 -> 1; 12: 2 -> 1, batch_dims int"},
+        {"GatherND", 1, gather_nd, "2 -> 1", kMicrosoft},
+        {"ReverseSequence", 10, reverse_sequence, "2 -> 1, batch_axis int, time_axis int"},
     };
     return kOperators;
 }

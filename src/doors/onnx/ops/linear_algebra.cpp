@@ -63,7 +63,12 @@ Operand matrix_product(OpWriter& g, Operand a, Operand b) {
 }
 
 std::span<const Operator> linear_algebra_operators() {
-    static const Operator kOperators[] = {{"Gemm", 1, gemm}, {"MatMul", 1, matmul}};
+    static const Operator kOperators[] = {
+        {"Gemm", 1, gemm,
+         "3 -> 1, alpha float, beta float, broadcast int, transA int, transB int; 7: 3 -> 1, alpha float, "
+         "beta float, transA int, transB int; 11: 2..3 -> 1, alpha float, beta float, transA int, transB "
+         "int"},
+        {"MatMul", 1, matmul, "2 -> 1"}};
     return kOperators;
 }
 

@@ -110,7 +110,9 @@ Results linear_attention(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> linear_attention_operators() {
-    static const Operator kOperators[] = {{"LinearAttention", 27, linear_attention}};
+    static const Operator kOperators[] = {
+        {"LinearAttention", 27, linear_attention,
+         "3..6 -> 2, chunk_size int, kv_num_heads int, q_num_heads int, scale float, update_rule string"}};
     return kOperators;
 }
 

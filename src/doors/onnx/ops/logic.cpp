@@ -32,18 +32,18 @@ Operand where(OpWriter& g, const Node& node) {
 
 std::span<const Operator> logic_operators() {
     static const Operator kOperators[] = {
-        {"And", 1, compare("logical_and")},
-        {"Equal", 1, compare("equal")},
-        {"Greater", 1, compare("greater")},
-        {"GreaterOrEqual", 12, compare("greater_or_equal")},
-        {"IsInf", 10, is_infinite},
-        {"IsNaN", 9, is_nan},
-        {"Less", 1, compare("lesser")},
-        {"LessOrEqual", 12, compare("lesser_or_equal")},
-        {"Not", 1, negation},
-        {"Or", 1, compare("logical_or")},
-        {"Where", 9, where},
-        {"Xor", 1, compare("logical_xor")},
+        {"And", 1, compare("logical_and"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"Equal", 1, compare("equal"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"Greater", 1, compare("greater"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"GreaterOrEqual", 12, compare("greater_or_equal"), "2 -> 1"},
+        {"IsInf", 10, is_infinite, "1 -> 1, detect_negative int, detect_positive int"},
+        {"IsNaN", 9, is_nan, "1 -> 1"},
+        {"Less", 1, compare("lesser"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"LessOrEqual", 12, compare("lesser_or_equal"), "2 -> 1"},
+        {"Not", 1, negation, "1 -> 1"},
+        {"Or", 1, compare("logical_or"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
+        {"Where", 9, where, "3 -> 1"},
+        {"Xor", 1, compare("logical_xor"), "2 -> 1, axis int, broadcast int; 7: 2 -> 1"},
     };
     return kOperators;
 }

@@ -260,7 +260,12 @@ std::vector<Operand> repeat(OpWriter& g, const Operand& count, const Operand& co
 }
 
 std::span<const Operator> loops_operators() {
-    static const Operator kOperators[] = {{"Loop", 1, loop}, {"Scan", 8, scan}};
+    static const Operator kOperators[] = {
+        {"Loop", 1, loop, "3.. -> 1.., body graph; 11: 2.. -> 1.., body graph"},
+        {"Scan", 8, scan,
+         "2.. -> 1.., body graph, directions ints, num_scan_inputs int; 9: 1.. -> 1.., body graph, "
+         "num_scan_inputs int, scan_input_axes ints, scan_input_directions ints, scan_output_axes ints, "
+         "scan_output_directions ints"}};
     return kOperators;
 }
 

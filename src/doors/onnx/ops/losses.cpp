@@ -72,8 +72,10 @@ Results softmax_cross_entropy(OpWriter& g, const Node& node) {
 
 std::span<const Operator> losses_operators() {
     static const Operator kOperators[] = {
-        {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
-        {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
+        {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood,
+         "2..3 -> 1, ignore_index int, reduction string"},
+        {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy,
+         "2..3 -> 1..2, ignore_index int, reduction string"},
     };
     return kOperators;
 }

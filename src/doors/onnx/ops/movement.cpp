@@ -379,12 +379,21 @@ Shape broadcast(OpWriter& g, const Shape& a, const Shape& b) {
 
 std::span<const Operator> movement_operators() {
     static const Operator kOperators[] = {
-        {"Concat", 1, concat},   {"DepthToSpace", 1, depth_to_space},
-        {"Expand", 8, expand},   {"Flatten", 1, flatten},
-        {"Reshape", 1, reshape}, {"SpaceToDepth", 1, space_to_depth},
-        {"Split", 1, split},     {"Squeeze", 1, squeeze},
-        {"Tile", 1, tile},       {"Transpose", 1, transpose},
-        {"Trilu", 14, trilu},    {"Unsqueeze", 1, unsqueeze},
+        {"Concat", 1, concat, "1.. -> 1, axis int"},
+        {"DepthToSpace", 1, depth_to_space, "1 -> 1, blocksize int; 11: 1 -> 1, blocksize int, mode string"},
+        {"Expand", 8, expand, "2 -> 1"},
+        {"Flatten", 1, flatten, "1 -> 1, axis int"},
+        {"Reshape", 1, reshape,
+         "1 -> 1, consumed_inputs ints, shape ints; 5: 2 -> 1; 14: 2 -> 1, allowzero int"},
+        {"SpaceToDepth", 1, space_to_depth, "1 -> 1, blocksize int; 28: 1 -> 1, blocksize int, mode string"},
+        {"Split", 1, split,
+         "1..2 -> 1.., axis int, split ints; 2: 1 -> 1.., axis int, split ints; 13: 1..2 -> 1.., axis int; "
+         "18: 1..2 -> 1.., axis int, num_outputs int"},
+        {"Squeeze", 1, squeeze, "1 -> 1, axes ints; 13: 1..2 -> 1"},
+        {"Tile", 1, tile, "3 -> 1; 6: 2 -> 1"},
+        {"Transpose", 1, transpose, "1 -> 1, perm ints"},
+        {"Trilu", 14, trilu, "1..2 -> 1, upper int"},
+        {"Unsqueeze", 1, unsqueeze, "1 -> 1, axes ints; 13: 2 -> 1"},
     };
     return kOperators;
 }

@@ -137,7 +137,10 @@ Operand tf_idf_vectorizer(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> ngrams_operators() {
-    static const Operator kOperators[] = {{"TfIdfVectorizer", 9, tf_idf_vectorizer}};
+    static const Operator kOperators[] = {
+        {"TfIdfVectorizer", 9, tf_idf_vectorizer,
+         "1 -> 1, max_gram_length int, max_skip_count int, min_gram_length int, mode string, ngram_counts "
+         "ints, ngram_indexes ints, pool_int64s ints, pool_strings strings, weights floats"}};
     return kOperators;
 }
 

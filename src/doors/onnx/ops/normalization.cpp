@@ -184,15 +184,23 @@ Operand rms_norm(OpWriter& g, const Operand& x, const Operand& scale, int axis, 
 
 std::span<const Operator> normalization_operators() {
     static const Operator kOperators[] = {
-        {"BatchNormalization", 1, batch_normalization},
-        {"GroupNormalization", 18, group_normalization},
-        {"InstanceNormalization", 1, instance_normalization},
-        {"LRN", 1, local_response_normalization},
-        {"LayerNormalization", 1, layer_normalization},
-        {"LpNormalization", 1, lp_normalization},
-        {"MeanVarianceNormalization", 9, mean_variance_normalization},
-        {"RMSNormalization", 23, rms_normalization},
-        {"SimplifiedLayerNormalization", 1, rms_normalization},
+        {"BatchNormalization", 1, batch_normalization,
+         "5 -> 1..5, consumed_inputs ints, epsilon float, is_test int, momentum float, spatial int; 6: 5 -> "
+         "1..5, epsilon float, is_test int, momentum float, spatial int; 7: 5 -> 1..5, epsilon float, "
+         "momentum float, spatial int; 9: 5 -> 1..5, epsilon float, momentum float; 14: 5 -> 1..3, epsilon "
+         "float, momentum float, training_mode int"},
+        {"GroupNormalization", 18, group_normalization,
+         "3 -> 1, epsilon float, num_groups int, stash_type int"},
+        {"InstanceNormalization", 1, instance_normalization,
+         "3 -> 1, consumed_inputs ints, epsilon float; 6: 3 -> 1, epsilon float"},
+        {"LRN", 1, local_response_normalization, "1 -> 1, alpha float, beta float, bias float, size int"},
+        {"LayerNormalization", 1, layer_normalization,
+         "2..3 -> 1..3, axis int, epsilon float, stash_type int"},
+        {"LpNormalization", 1, lp_normalization, "1 -> 1, axis int, p int"},
+        {"MeanVarianceNormalization", 9, mean_variance_normalization, "1 -> 1, axes ints"},
+        {"RMSNormalization", 23, rms_normalization, "2 -> 1, axis int, epsilon float, stash_type int"},
+        {"SimplifiedLayerNormalization", 1, rms_normalization,
+         "2 -> 1..2, axis int, epsilon float, stash_type int"},
     };
     return kOperators;
 }

@@ -31,9 +31,9 @@ Value optional_get_element(OpWriter& /*g*/, const Node& node) {
 
 std::span<const Operator> optionals_operators() {
     static const Operator kOperators[] = {
-        {"Optional", 15, optional},
-        {"OptionalGetElement", 15, optional_get_element},
-        {"OptionalHasElement", 15, optional_has_element},
+        {"Optional", 15, optional, "0..1 -> 1, type type"},
+        {"OptionalGetElement", 15, optional_get_element, "1 -> 1"},
+        {"OptionalHasElement", 15, optional_has_element, "1 -> 1; 18: 0..1 -> 1"},
     };
     return kOperators;
 }

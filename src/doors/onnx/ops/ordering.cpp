@@ -63,7 +63,10 @@ Results unique(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> ordering_operators() {
-    static const Operator kOperators[] = {{"TopK", 1, top_k}, {"Unique", 11, unique}};
+    static const Operator kOperators[] = {
+        {"TopK", 1, top_k,
+         "1 -> 2, axis int, k int; 10: 2 -> 2, axis int; 11: 2 -> 2, axis int, largest int, sorted int"},
+        {"Unique", 11, unique, "1 -> 1..4, axis int, sorted int"}};
     return kOperators;
 }
 

@@ -190,7 +190,11 @@ Operand with_margin(OpWriter& g, const Operand& x, const Shape& begin, const Sha
 
 std::span<const Operator> padding_operators() {
     static const Operator kOperators[] = {
-        {"CenterCropPad", 18, center_crop_pad}, {"Pad", 1, pad}, {"Pad", 1, pad, kMicrosoft}};
+        {"CenterCropPad", 18, center_crop_pad, "2 -> 1, axes ints"},
+        {"Pad", 1, pad,
+         "1 -> 1, mode string, paddings ints, value float; 2: 1 -> 1, mode string, pads ints, value float; "
+         "11: 2..3 -> 1, mode string; 18: 2..4 -> 1, mode string"},
+        {"Pad", 1, pad, "2..3 -> 1, mode string", kMicrosoft}};
     return kOperators;
 }
 

@@ -275,12 +275,24 @@ Operand means_with_margin(OpWriter& g, const Node& node, const Operand& x) {
 
 std::span<const Operator> pooling_operators() {
     static const Operator kOperators[] = {
-        {"AveragePool", 1, average_pool},
-        {"GlobalAveragePool", 1, global_pool},
-        {"GlobalLpPool", 1, global_lp_pool},
-        {"GlobalMaxPool", 1, global_pool},
-        {"LpPool", 1, lp_pool},
-        {"MaxPool", 1, max_pool},
+        {"AveragePool", 1, average_pool,
+         "1 -> 1, auto_pad string, kernel_shape ints, pads ints, strides ints; 7: 1 -> 1, auto_pad string, "
+         "count_include_pad int, kernel_shape ints, pads ints, strides ints; 10: 1 -> 1, auto_pad string, "
+         "ceil_mode int, count_include_pad int, kernel_shape ints, pads ints, strides ints; 19: 1 -> 1, "
+         "auto_pad string, ceil_mode int, count_include_pad int, dilations ints, kernel_shape ints, pads "
+         "ints, strides ints"},
+        {"GlobalAveragePool", 1, global_pool, "1 -> 1"},
+        {"GlobalLpPool", 1, global_lp_pool, "1 -> 1, p float; 2: 1 -> 1, p int"},
+        {"GlobalMaxPool", 1, global_pool, "1 -> 1"},
+        {"LpPool", 1, lp_pool,
+         "1 -> 1, auto_pad string, kernel_shape ints, p float, pads ints, strides ints; 2: 1 -> 1, auto_pad "
+         "string, kernel_shape ints, p int, pads ints, strides ints; 18: 1 -> 1, auto_pad string, ceil_mode "
+         "int, dilations ints, kernel_shape ints, p int, pads ints, strides ints"},
+        {"MaxPool", 1, max_pool,
+         "1 -> 1, auto_pad string, kernel_shape ints, pads ints, strides ints; 8: 1 -> 1..2, auto_pad "
+         "string, kernel_shape ints, pads ints, storage_order int, strides ints; 10: 1 -> 1..2, auto_pad "
+         "string, ceil_mode int, dilations ints, kernel_shape ints, pads ints, storage_order int, strides "
+         "ints"},
     };
     return kOperators;
 }

@@ -369,17 +369,24 @@ Operand qlinear_conv(OpWriter& g, const Node& node) {
 
 std::span<const Operator> quantization_operators() {
     static const Operator kOperators[] = {
-        {"ConvInteger", 10, conv_integer},
-        {"DequantizeLinear", 10, dequantize_linear},
-        {"DequantizeLinear", 1, dequantize_linear, kMicrosoft},
-        {"DynamicQuantizeLinear", 11, dynamic_quantize_linear},
-        {"MatMulInteger", 10, matmul_integer},
-        {"QLinearAdd", 1, qlinear_binary, kMicrosoft},
-        {"QLinearConv", 10, qlinear_conv},
-        {"QLinearMatMul", 10, qlinear_matmul},
-        {"QLinearMul", 1, qlinear_binary, kMicrosoft},
-        {"QuantizeLinear", 10, quantize_linear},
-        {"QuantizeLinear", 1, quantize_linear, kMicrosoft},
+        {"ConvInteger", 10, conv_integer,
+         "2..4 -> 1, auto_pad string, dilations ints, group int, kernel_shape ints, pads ints, strides ints"},
+        {"DequantizeLinear", 10, dequantize_linear,
+         "2..3 -> 1; 13: 2..3 -> 1, axis int; 21: 2..3 -> 1, axis int, block_size int; 23: 2..3 -> 1, axis "
+         "int, block_size int, output_dtype int"},
+        {"DequantizeLinear", 1, dequantize_linear, "2..3 -> 1, axis int", kMicrosoft},
+        {"DynamicQuantizeLinear", 11, dynamic_quantize_linear, "1 -> 3"},
+        {"MatMulInteger", 10, matmul_integer, "2..4 -> 1"},
+        {"QLinearAdd", 1, qlinear_binary, "7..8 -> 1", kMicrosoft},
+        {"QLinearConv", 10, qlinear_conv,
+         "8..9 -> 1, auto_pad string, dilations ints, group int, kernel_shape ints, pads ints, strides ints"},
+        {"QLinearMatMul", 10, qlinear_matmul, "8 -> 1"},
+        {"QLinearMul", 1, qlinear_binary, "7..8 -> 1", kMicrosoft},
+        {"QuantizeLinear", 10, quantize_linear,
+         "2..3 -> 1; 13: 2..3 -> 1, axis int; 19: 2..3 -> 1, axis int, saturate int; 21: 2..3 -> 1, axis "
+         "int, block_size int, output_dtype int, saturate int; 23: 2..3 -> 1, axis int, block_size int, "
+         "output_dtype int, precision int, saturate int"},
+        {"QuantizeLinear", 1, quantize_linear, "2..3 -> 1, axis int", kMicrosoft},
     };
     return kOperators;
 }

@@ -111,10 +111,15 @@ Results dropout(OpWriter& g, const Node& node) {
 
 std::span<const Operator> randomness_operators() {
     static const Operator kOperators[] = {
-        {"Bernoulli", 15, bernoulli},          {"Dropout", 1, dropout},
-        {"Multinomial", 7, multinomial},       {"RandomNormal", 1, random},
-        {"RandomNormalLike", 1, random_like},  {"RandomUniform", 1, random},
-        {"RandomUniformLike", 1, random_like},
+        {"Bernoulli", 15, bernoulli, "1 -> 1, dtype int, seed float"},
+        {"Dropout", 1, dropout,
+         "1 -> 1..2, consumed_inputs ints, is_test int, ratio float; 6: 1 -> 1..2, is_test int, ratio float; "
+         "7: 1 -> 1..2, ratio float; 12: 1..3 -> 1..2, seed int"},
+        {"Multinomial", 7, multinomial, "1 -> 1, dtype int, sample_size int, seed float"},
+        {"RandomNormal", 1, random, "0 -> 1, dtype int, mean float, scale float, seed float, shape ints"},
+        {"RandomNormalLike", 1, random_like, "1 -> 1, dtype int, mean float, scale float, seed float"},
+        {"RandomUniform", 1, random, "0 -> 1, dtype int, high float, low float, seed float, shape ints"},
+        {"RandomUniformLike", 1, random_like, "1 -> 1, dtype int, high float, low float, seed float"},
     };
     return kOperators;
 }

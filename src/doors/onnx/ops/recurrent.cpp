@@ -212,7 +212,29 @@ Results rnn(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> recurrent_operators() {
-    static const Operator kOperators[] = {{"GRU", 1, gru}, {"LSTM", 1, lstm}, {"RNN", 1, rnn}};
+    static const Operator kOperators[] = {
+        {"GRU", 1, gru,
+         "3..6 -> 2, activation_alpha floats, activation_beta floats, activations strings, clip float, "
+         "direction string, hidden_size int, output_sequence int; 3: 3..6 -> 0..2, activation_alpha floats, "
+         "activation_beta floats, activations strings, clip float, direction string, hidden_size int, "
+         "linear_before_reset int, output_sequence int; 7: 3..6 -> 0..2, activation_alpha floats, "
+         "activation_beta floats, activations strings, clip float, direction string, hidden_size int, "
+         "linear_before_reset int; 14: 3..6 -> 0..2, activation_alpha floats, activation_beta floats, "
+         "activations strings, clip float, direction string, hidden_size int, layout int, "
+         "linear_before_reset int"},
+        {"LSTM", 1, lstm,
+         "3..8 -> 0..3, activation_alpha floats, activation_beta floats, activations strings, clip float, "
+         "direction string, hidden_size int, input_forget int, output_sequence int; 7: 3..8 -> 0..3, "
+         "activation_alpha floats, activation_beta floats, activations strings, clip float, direction "
+         "string, hidden_size int, input_forget int; 14: 3..8 -> 0..3, activation_alpha floats, "
+         "activation_beta floats, activations strings, clip float, direction string, hidden_size int, "
+         "input_forget int, layout int"},
+        {"RNN", 1, rnn,
+         "3..6 -> 0..2, activation_alpha floats, activation_beta floats, activations strings, clip float, "
+         "direction string, hidden_size int, output_sequence int; 7: 3..6 -> 0..2, activation_alpha floats, "
+         "activation_beta floats, activations strings, clip float, direction string, hidden_size int; 14: "
+         "3..6 -> 0..2, activation_alpha floats, activation_beta floats, activations strings, clip float, "
+         "direction string, hidden_size int, layout int"}};
     return kOperators;
 }
 

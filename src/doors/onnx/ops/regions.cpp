@@ -103,9 +103,14 @@ Operand deform_conv(OpWriter& g, const Node& node) {
 
 std::span<const Operator> regions_operators() {
     static const Operator kOperators[] = {
-        {"DeformConv", 19, deform_conv},
-        {"MaxRoiPool", 1, max_roi_pool},
-        {"RoiAlign", 10, roi_align},
+        {"DeformConv", 19, deform_conv,
+         "3..5 -> 1, dilations ints, group int, kernel_shape ints, offset_group int, pads ints, strides "
+         "ints"},
+        {"MaxRoiPool", 1, max_roi_pool, "2 -> 1, pooled_shape ints, spatial_scale float"},
+        {"RoiAlign", 10, roi_align,
+         "3 -> 1, mode string, output_height int, output_width int, sampling_ratio int, spatial_scale float; "
+         "16: 3 -> 1, coordinate_transformation_mode string, mode string, output_height int, output_width "
+         "int, sampling_ratio int, spatial_scale float"},
     };
     return kOperators;
 }

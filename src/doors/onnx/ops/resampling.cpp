@@ -282,7 +282,17 @@ Operand upsample(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> resampling_operators() {
-    static const Operator kOperators[] = {{"Resize", 10, resize}, {"Upsample", 1, upsample}};
+    static const Operator kOperators[] = {
+        {"Resize", 10, resize,
+         "2 -> 1, mode string; 11: 3..4 -> 1, coordinate_transformation_mode string, cubic_coeff_a float, "
+         "exclude_outside int, extrapolation_value float, mode string, nearest_mode string; 13: 1..4 -> 1, "
+         "coordinate_transformation_mode string, cubic_coeff_a float, exclude_outside int, "
+         "extrapolation_value float, mode string, nearest_mode string; 18: 1..4 -> 1, antialias int, axes "
+         "ints, coordinate_transformation_mode string, cubic_coeff_a float, exclude_outside int, "
+         "extrapolation_value float, keep_aspect_ratio_policy string, mode string, nearest_mode string"},
+        {"Upsample", 1, upsample,
+         "1 -> 1, height_scale float, mode string, width_scale float; 7: 1 -> 1, mode string, scales floats; "
+         "9: 2 -> 1, mode string"}};
     return kOperators;
 }
 

@@ -234,7 +234,9 @@ Operand affine_grid(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> sampling_operators() {
-    static const Operator kOperators[] = {{"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample}};
+    static const Operator kOperators[] = {
+        {"AffineGrid", 20, affine_grid, "2 -> 1, align_corners int"},
+        {"GridSample", 16, grid_sample, "2 -> 1, align_corners int, mode string, padding_mode string"}};
     return kOperators;
 }
 

@@ -60,9 +60,9 @@ Operand scatter_nd(OpWriter& g, const Node& node) {
 
 std::span<const Operator> scattering_operators() {
     static const Operator kOperators[] = {
-        {"Scatter", 9, scatter_elements},
-        {"ScatterElements", 11, scatter_elements},
-        {"ScatterND", 11, scatter_nd},
+        {"Scatter", 9, scatter_elements, "3 -> 1, axis int"},
+        {"ScatterElements", 11, scatter_elements, "3 -> 1, axis int; 16: 3 -> 1, axis int, reduction string"},
+        {"ScatterND", 11, scatter_nd, "3 -> 1; 16: 3 -> 1, reduction string"},
     };
     return kOperators;
 }

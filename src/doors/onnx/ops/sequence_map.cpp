@@ -65,7 +65,7 @@ Values sequence_map(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> sequence_map_operators() {
-    static const Operator kOperators[] = {{"SequenceMap", 17, sequence_map}};
+    static const Operator kOperators[] = {{"SequenceMap", 17, sequence_map, "1.. -> 1.., body graph"}};
     return kOperators;
 }
 

@@ -172,14 +172,14 @@ Value split_to_sequence(OpWriter& g, const Node& node) {
 
 std::span<const Operator> sequences_operators() {
     static const Operator kOperators[] = {
-        {"ConcatFromSequence", 11, concat_from_sequence},
-        {"SequenceAt", 11, sequence_at},
-        {"SequenceConstruct", 11, sequence_construct},
-        {"SequenceEmpty", 11, sequence_empty},
-        {"SequenceErase", 11, sequence_erase},
-        {"SequenceInsert", 11, sequence_insert},
-        {"SequenceLength", 11, sequence_length},
-        {"SplitToSequence", 11, split_to_sequence},
+        {"ConcatFromSequence", 11, concat_from_sequence, "1 -> 1, axis int, new_axis int"},
+        {"SequenceAt", 11, sequence_at, "2 -> 1"},
+        {"SequenceConstruct", 11, sequence_construct, "1.. -> 1"},
+        {"SequenceEmpty", 11, sequence_empty, "0 -> 1, dtype int"},
+        {"SequenceErase", 11, sequence_erase, "1..2 -> 1"},
+        {"SequenceInsert", 11, sequence_insert, "2..3 -> 1"},
+        {"SequenceLength", 11, sequence_length, "1 -> 1"},
+        {"SplitToSequence", 11, split_to_sequence, "1..2 -> 1, axis int, keepdims int"},
     };
     return kOperators;
 }

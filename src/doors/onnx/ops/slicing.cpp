@@ -164,7 +164,8 @@ Operand sliced(OpWriter& g, const Operand& x, int axis, const Dim& start, const 
 }
 
 std::span<const Operator> slicing_operators() {
-    static const Operator kOperators[] = {{"Slice", 1, slice}};
+    static const Operator kOperators[] = {
+        {"Slice", 1, slice, "1 -> 1, axes ints, ends ints, starts ints; 10: 3..5 -> 1"}};
     return kOperators;
 }
 

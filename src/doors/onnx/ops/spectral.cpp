@@ -240,7 +240,10 @@ Operand stft(OpWriter& g, const Node& node) {
 }  // namespace
 
 std::span<const Operator> spectral_operators() {
-    static const Operator kOperators[] = {{"DFT", 17, dft}, {"STFT", 17, stft}};
+    static const Operator kOperators[] = {
+        {"DFT", 17, dft,
+         "1..2 -> 1, axis int, inverse int, onesided int; 20: 1..3 -> 1, inverse int, onesided int"},
+        {"STFT", 17, stft, "2..4 -> 1, onesided int"}};
     return kOperators;
 }
 

@@ -165,9 +165,9 @@ Operand tensor_scatter(OpWriter& g, const Node& node) {
 
 std::span<const Operator> unfolding_operators() {
     static const Operator kOperators[] = {
-        {"Col2Im", 18, columns_to_image},
-        {"MaxUnpool", 9, max_unpool},
-        {"TensorScatter", 24, tensor_scatter},
+        {"Col2Im", 18, columns_to_image, "3 -> 1, dilations ints, pads ints, strides ints"},
+        {"MaxUnpool", 9, max_unpool, "2..3 -> 1, kernel_shape ints, pads ints, strides ints"},
+        {"TensorScatter", 24, tensor_scatter, "2..3 -> 1, axis int, mode string"},
     };
     return kOperators;
 }

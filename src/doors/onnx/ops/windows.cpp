@@ -104,10 +104,10 @@ Operand blackman_window(OpWriter& g, const Node& node) { return cosine_window(g,
 
 std::span<const Operator> windows_operators() {
     static const Operator kOperators[] = {
-        {"BlackmanWindow", 17, blackman_window},
-        {"HammingWindow", 17, hamming_window},
-        {"HannWindow", 17, hann_window},
-        {"MelWeightMatrix", 17, mel_weight_matrix},
+        {"BlackmanWindow", 17, blackman_window, "1 -> 1, output_datatype int, periodic int"},
+        {"HammingWindow", 17, hamming_window, "1 -> 1, output_datatype int, periodic int"},
+        {"HannWindow", 17, hann_window, "1 -> 1, output_datatype int, periodic int"},
+        {"MelWeightMatrix", 17, mel_weight_matrix, "5 -> 1, output_datatype int"},
     };
     return kOperators;
 }

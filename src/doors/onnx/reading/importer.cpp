@@ -10,6 +10,7 @@
 #include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/oldest.h"
 #include "doors/onnx/reading/operators.h"
+#include "doors/onnx/reading/signature.h"
 #include "doors/onnx/reading/unreadable.h"
 
 namespace headrace::onnx {
@@ -53,6 +54,11 @@ RefusedForAllExtents not_read(const Node& node) {
         fmt::format("docs/onnx-operators.md lists those that are{}; export the model so that it uses them, "
                     "compute this part outside the model, or run the model with ONNX Runtime",
                     nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+Refused no_memory() {
+    return Refused("there is not enough memory for what is computed while it is read",
+                   "Give the process more memory, or feed what the node computes", Code::out_of_memory);
 }
 
 /// Inputs, for messages.
@@ -254,6 +260,10 @@ Values Importer::checked_results(const Node& node, const NodeMessage& message, c
                                 error.what())));
     } catch (const Refused& error) {
         throw Unreadable::at(source_.title, *graph_, node, scope, error);
+    } catch (const std::bad_alloc&) {
+        throw Unreadable::at(source_.title, *graph_, node, scope, no_memory());
+    } catch (const std::length_error&) {  // a list longer than any may be
+        throw Unreadable::at(source_.title, *graph_, node, scope, no_memory());
     } catch (const std::logic_error& error) {  // a place in a list of dimensions that there is not
         throw Unreadable::at(
             source_.title, *graph_, node, scope,
@@ -265,6 +275,7 @@ Values Importer::results_of(const Node& node, const NodeMessage& message, const 
     if (const FunctionMessage* function = function_of(message))
         return called(*function, node, message, scope);
     const Operator& found = operator_of(node);
+    check_signature(node, found.signature);
     if (!found.read.takes_values()) tensors_of(node.values, "input");
     return found.read(*graph_, modernised(*graph_, node));
 }

@@ -95,7 +95,7 @@ Node with_shape_input(OpWriter& /*g*/, const Node& node, Node made) {
 }
 
 using Change = Node (*)(OpWriter&, const Node&, Node);
-const std::map<std::string_view, Change> kChanges{
+const std::map<std::string_view, Change> kOldForms{
     {"Cast", &with_type_number},   {"Concat", &with_axis},         {"GlobalLpPool", &with_whole_power},
     {"LpPool", &with_whole_power}, {"Reshape", &with_shape_input}, {"Selu", &with_old_constants},
     {"Tile", &with_repetitions},   {"Upsample", &with_scales}};
@@ -112,8 +112,8 @@ Node modernised(OpWriter& g, const Node& node) {
     for (auto& [name, value] : made.attributes)
         if (name == "paddings") name = "pads";
     if (kAligned.contains(node.op)) return aligned(g, node, std::move(made));
-    const auto change = kChanges.find(node.op);
-    return change == kChanges.end() ? made : change->second(g, node, std::move(made));
+    const auto change = kOldForms.find(node.op);
+    return change == kOldForms.end() ? made : change->second(g, node, std::move(made));
 }
 
 }  // namespace headrace::onnx

@@ -13,7 +13,7 @@
 /// ends with
 ///
 ///     std::span<const Operator> <stem>_operators() {
-///         static const Operator kOperators[] = {{"Gather", 1, gather}, ...};
+///         static const Operator kOperators[] = {{"Gather", 1, gather, "2 -> 1, axis int"}, ...};
 ///         return kOperators;
 ///     }
 ///
@@ -51,6 +51,7 @@ struct Operator {
     std::string_view name;
     std::int64_t since;  ///< the first operator set that has it
     Read read;
+    std::string_view signature;  ///< what it takes and gives: signature.h
     std::string_view domain = "";
     std::int64_t until = kNewestSet;  ///< the last one
 };

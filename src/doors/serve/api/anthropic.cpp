@@ -13,11 +13,14 @@ namespace headrace::serve {
 namespace {
 
 std::string_view stop_reason(const Reply& reply) {
-    if (!reply.tool_calls.empty()) return "tool_use";
     switch (reply.stop_reason) {
         case StopReason::token_limit:
         case StopReason::time_limit: return "max_tokens";
         case StopReason::context_full: return "model_context_window_exceeded";
+        default: break;
+    }
+    if (!reply.tool_calls.empty()) return "tool_use";  // whole ones: a client runs them
+    switch (reply.stop_reason) {
         case StopReason::stop_string:
         case StopReason::pattern: return "stop_sequence";
         default: return "end_turn";

@@ -10,7 +10,7 @@ class AnswerRecord {
 public:
     struct Numbers {
         std::string model;  ///< empty where none was asked
-        std::string error;  ///< of a request that was refused or failed before its answer began
+        std::string error;  ///< of a request that was refused, failed, or was left by its client
         std::int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
         double queued_ms = 0, prompt_ms = 0, generate_ms = 0;  ///< of the answer that ended last
     };

@@ -1,6 +1,7 @@
 #include "doors/serve/http/listener.h"
 
 #include <fmt/format.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -55,6 +56,20 @@ void answer(const HttpHandler& handler, const httplib::Request& given, httplib::
             sink.done();
             return true;
         });
+}
+
+/// Why a host and a port cannot be listened at; number: errno.
+Error refusal(const std::string& host, int port, int number) {
+    constexpr const char* kRemedy = "127.0.0.1 is for this machine alone, 0.0.0.0 for whoever reaches it";
+    addrinfo* found = nullptr;
+    if (const int unknown = getaddrinfo(host.c_str(), nullptr, nullptr, &found); unknown != 0)
+        return failure(Code::io, "--host: '{}' is no address: {}. {}", host, gai_strerror(unknown), kRemedy);
+    freeaddrinfo(found);
+    if (number == EADDRNOTAVAIL)
+        return failure(Code::io, "--host: '{}' is no address of this machine. {}", host, kRemedy);
+    if (port == 0) return failure(Code::io, "--host: cannot listen at {}: {}", host, std::strerror(number));
+    return failure(Code::io, "cannot listen at {}, port {}: {}. Name another --port, or 0 for a free one",
+                   host, port, std::strerror(number));
 }
 
 /// A server that was killed leaves its file, at which nobody listens.
@@ -139,15 +154,11 @@ struct Listener::Impl {
                                std::strerror(errno));
         } else if (options.port == 0) {
             socket->port = socket->server.bind_to_any_port(host);
-            if (socket->port <= 0)
-                return failure(Code::io, "--host: cannot listen at {}: {}", host, std::strerror(errno));
+            if (socket->port <= 0) return refusal(host, 0, errno);
             options.port = socket->port;  // the other addresses take the same
         } else {
             socket->port = options.port;
-            if (!socket->server.bind_to_port(host, options.port))
-                return failure(Code::io,
-                               "cannot listen at {}, port {}: {}. Name another --port, or 0 for a free one",
-                               host, options.port, std::strerror(errno));
+            if (!socket->server.bind_to_port(host, options.port)) return refusal(host, options.port, errno);
         }
         sockets.push_back(std::move(socket));
         return success();

@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(100);         // whether the client is still there
 constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
+constexpr const char* kClientIsGone = "the client went away";
 
 /// Answers that are being written, from their start to their end.
 class Answers {
@@ -33,18 +34,37 @@ public:
     std::optional<std::vector<Reply>> collect() {
         for (std::size_t i = 0; i < generations_.size(); ++i)
             while (next(i, kLook))
-                if (is_gone_()) return std::nullopt;
+                if (is_gone_()) return record_->set_error(kClientIsGone), std::nullopt;
         return std::move(replies_);
     }
 
     void stream(HttpSink& sink, AnswerWriter& writer) {
+        if (!write_all(sink, writer)) record_->set_error(kClientIsGone);
+    }
+
+    /// Tells where they were.
+    void place(AnswerWriter& writer) {
+        for (std::size_t i = 0; i < holders_.size(); ++i) writer.placed(i, holders_[i]->slot());
+    }
+
+    /// For a failure while they are written, which the log tells.
+    ApiError error_of(const Exception& error) const {
+        model_->count_outcome(&error);
+        ApiError shown = model_->error_of(error);
+        record_->set_error(shown.what());
+        return shown;
+    }
+
+private:
+    /// False when the client went away.
+    bool write_all(HttpSink& sink, AnswerWriter& writer) {
         Clock::time_point written = Clock::now();
         const auto write = [&](const std::string& text) {
             if (text.empty()) return true;
             written = Clock::now();
             return sink.write(text);
         };
-        if (!write(writer.begin())) return;
+        if (!write(writer.begin())) return false;
         const milliseconds patience = generations_.size() == 1 ? kLook : kLookAtSeveral;
         std::vector<bool> ended(generations_.size());
         for (std::size_t left = generations_.size(), i = 0; left > 0; i = (i + 1) % generations_.size()) {
@@ -53,32 +73,20 @@ public:
             const bool goes_on = next(i, patience, &parts);
             writer.placed(i, holders_[i]->slot());
             for (const MessagePart& part : parts)
-                if (!write(writer.part(i, part))) return;
+                if (!write(writer.part(i, part))) return false;
             if (!goes_on) {
                 ended[i] = true;
                 --left;
-                if (!write(writer.end(i, replies_[i]))) return;
+                if (!write(writer.end(i, replies_[i]))) return false;
             }
-            if (is_gone_()) return;
+            if (is_gone_()) return false;
             const auto interval = model_->ping_interval();
             const bool is_due = interval.count() > 0 && Clock::now() - written > interval;
-            if (is_due && !write(writer.ping())) return;
+            if (is_due && !write(writer.ping())) return false;
         }
-        write(writer.finish(replies_));
+        return write(writer.finish(replies_));
     }
 
-    /// Tells where they were.
-    void place(AnswerWriter& writer) {
-        for (std::size_t i = 0; i < holders_.size(); ++i) writer.placed(i, holders_[i]->slot());
-    }
-
-    /// For a failure while they are written.
-    ApiError error_of(const Exception& error) const {
-        model_->count_outcome(&error);
-        return model_->error_of(error);
-    }
-
-private:
     void start(Request& request, const std::string& client) {
         try {
             if (!client.empty()) model_->keep_session_apart(request.parameters, client);

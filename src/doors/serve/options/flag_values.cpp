@@ -19,6 +19,14 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
     return parts;
 }
 
+Status read_listed_keys(ServeOptions& options, const std::string& text) {
+    const std::size_t before = options.keys.size();
+    HR_TRY(add_list<&ServeOptions::keys>(options, text));
+    // An unset variable in a script must not leave the server open.
+    if (options.keys.size() == before) return invalid("it has no key; leave it out to serve without keys");
+    return success();
+}
+
 Status read_keys(ServeOptions& options, const std::string& path) {
     HR_ASSIGN(const std::string text, file_text(path));
     for (std::string line : parts_of(text, '\n')) {

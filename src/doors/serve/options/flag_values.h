@@ -63,6 +63,7 @@ constexpr std::int64_t kWholeContext = 0;
 /// n_ctx_per_request of a request that has as much of the context as every other.
 constexpr std::int64_t kPartOfContext = -1;
 
+Status read_listed_keys(ServeOptions& options, const std::string& text);
 Status read_keys(ServeOptions& options, const std::string& text);
 Status read_parallel(ServeOptions& options, const std::string& text);
 Status read_reasoning(ServeOptions& options, const std::string& text);

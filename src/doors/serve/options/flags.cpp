@@ -34,6 +34,8 @@ const Flag kServerFlags[] = {
     // The program.
     {"-h --help --usage", "", "", "", "show this", a_switch, "", set_switch<&ServeOptions::shows_help>},
     {"--version", "", "", "", "show the version", a_switch, "", set_switch<&ServeOptions::shows_version>},
+    {"--parameters", "", "", "", "list what requests may set, with types and defaults", a_switch, "",
+     set_switch<&ServeOptions::shows_parameters>},
     {"--completion-bash", "", "", "", "print a completion script for bash", a_switch, "",
      set_switch<&ServeOptions::shows_completion>},
     {"--list-devices", "", "", "", "print the devices that --device may name", a_switch, "",
@@ -63,7 +65,7 @@ const Flag kServerFlags[] = {
      "between signs of life in streams that have nothing to say; -1: none (default: 30)", a_number, "",
      set_ping_interval},
     {"--api-key", "", "KEYS", "LLAMA_API_KEY", "keys by commas; requests must bring one", a_list, "",
-     add_list<&ServeOptions::keys>},
+     read_listed_keys},
     {"--api-key-file", "", "FILE", "LLAMA_ARG_API_KEY_FILE", "a key a line; # begins a comment", a_text, "",
      read_keys},
     {"--max-per-key", "", "N", "", "requests of one key at once; 0: no limit", a_number, "",

@@ -42,29 +42,54 @@ std::string near_name(std::string_view name, std::span<const std::string_view> n
     return std::string(best);
 }
 
-std::string serve_help(const std::function<std::string(std::string_view)>& default_of) {
+namespace {
+
+std::string names_text(const Flag& flag) {
+    std::string names;
+    for (const std::string_view list : {flag.names, flag.negative})
+        for (const std::string_view name : words(list))
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+    return names;
+}
+
+/// What the flag does, by its own text or by the parameter's, and its default.
+std::string summary_text(const Flag& flag, const ParameterHelp& parameter) {
+    std::string summary(flag.summary.empty() ? parameter.summary : flag.summary);
+    if (summary.find("(default") != std::string::npos) return summary;
+    if (flag.kind == FlagKind::a_switch) return parameter.usual == "true" ? summary + " (default)" : summary;
+    if (!parameter.usual.empty()) summary += fmt::format(" (default: {})", parameter.usual);
+    return summary;
+}
+
+std::string flag_text(const Flag& flag, const FindParameterHelp& find) {
+    const std::string summary =
+        summary_text(flag, flag.parameter.empty() ? ParameterHelp() : find(flag.parameter));
+    return fmt::format("  {}{}{}\n      {}{}\n", names_text(flag), flag.value.empty() ? "" : " ", flag.value,
+                       summary, flag.variable.empty() ? std::string() : fmt::format(" ({})", flag.variable));
+}
+
+bool is_shown(const Flag& flag) {
+    return flag.kind != FlagKind::is_ignored && flag.kind != FlagKind::is_refused;
+}
+
+}  // namespace
+
+std::string serve_help(const FindParameterHelp& find) {
     std::string text =
         "headrace serve model.gguf [options]\n"
         "headrace serve --models-dir FOLDER [options]\n\n"
         "Serves language models by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
         "  --config FILE  options as lines of `name = value`; arguments and the environment come first\n";
-    for (const Flag& flag : flags()) {
-        if (flag.kind == FlagKind::is_ignored || flag.kind == FlagKind::is_refused) continue;
-        std::string names;
-        for (const std::string_view list : {flag.names, flag.negative})
-            for (const std::string_view name : words(list))
-                names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-        text += fmt::format("  {}{}{}\n", names, flag.value.empty() ? "" : " ", flag.value);
-        std::string summary = flag.summary.empty() ? fmt::format("the parameter {}", flag.parameter)
-                                                   : std::string(flag.summary);
-        const std::string usual = flag.parameter.empty() ? "" : default_of(flag.parameter);
-        const bool says_itself = summary.find("(default") != std::string::npos;
-        const bool is_switch = flag.kind == FlagKind::a_switch;
-        if (!says_itself && is_switch && usual == "true") summary += " (default)";
-        if (!says_itself && !is_switch && !usual.empty()) summary += fmt::format(" (default: {})", usual);
-        text += fmt::format("      {}{}\n", summary,
-                            flag.variable.empty() ? std::string() : fmt::format(" ({})", flag.variable));
-    }
+    for (const Flag& flag : flags())
+        if (is_shown(flag)) text += flag_text(flag, find);
+    return text;
+}
+
+std::string sampling_help(const FindParameterHelp& find) {
+    std::string text;
+    for (const Flag& flag : flags())
+        if (is_shown(flag) && !flag.parameter.empty() && find(flag.parameter).section == "sampling")
+            text += flag_text(flag, find);
     return text;
 }
 

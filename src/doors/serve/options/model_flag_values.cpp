@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "doors/serve/options/flag_values.h"
+#include "headrace/option_names.h"
 
 namespace headrace::serve {
 namespace {
@@ -150,8 +151,9 @@ Status set_tokenizer(ServeOptions& options, const std::string& text) {
 }
 
 Status set_precision(ServeOptions& options, const std::string& text) {
-    if (text != "exact" && text != "fast") return invalid("'{:.40}' must be exact or fast", text);
-    options.encoder.compile.precision = text == "fast" ? Precision::fast : Precision::exact;
+    const auto precision = find_precision(text);
+    if (!precision) return invalid("'{:.40}' must be exact or fast", text);
+    options.encoder.compile.precision = *precision;
     return success();
 }
 

@@ -70,11 +70,14 @@ struct ServeOptions {
     bool offers_metrics = false, offers_slots = true, changes_props = false, offers_page = true;
     bool verbose = false, logs_json = false, is_quiet = false;
     bool shows_help = false, shows_version = false, lists_devices = false;
+    bool shows_parameters = false;   ///< of requests, which the program prints itself
     bool shows_completion = false;   ///< the whole program's script, which the program prints itself
     std::vector<std::string> notes;  ///< of options that were taken and do nothing
 
     /// Something is printed, and nothing served.
-    bool only_shows() const { return shows_help || shows_version || shows_completion || lists_devices; }
+    bool only_shows() const {
+        return shows_help || shows_version || shows_parameters || shows_completion || lists_devices;
+    }
 };
 
 /// Of the program's arguments, the environment (LLAMA_ARG_...) and a file (--config), the former first.
@@ -112,7 +115,16 @@ std::string log_file(const ServeOptions& options);
 /// Whether a file is there and no GGUF file.
 bool is_graph_file(const std::string& path);
 
-/// Of --help. default_of: a parameter's default as text, empty where it has none.
-std::string serve_help(const std::function<std::string(std::string_view)>& default_of);
+/// What the help says of the parameter that a flag sets.
+struct ParameterHelp {
+    std::string usual;  ///< its default as text, empty where it has none
+    std::string_view summary, section;
+};
+using FindParameterHelp = std::function<ParameterHelp(std::string_view name)>;
+
+/// Of --help.
+std::string serve_help(const FindParameterHelp& find);
+/// The flags that set parameters of samplers, for the help of commands that take them.
+std::string sampling_help(const FindParameterHelp& find);
 
 }  // namespace headrace::serve

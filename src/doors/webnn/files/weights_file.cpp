@@ -3,6 +3,7 @@
 #include <cstring>
 #include <ostream>
 
+#include "base/content_hash.h"
 #include "base/mapped_file.h"
 #include "doors/webnn/files/json_document.h"
 #include "doors/webnn/state.h"
@@ -26,19 +27,32 @@ std::uint64_t file_bytes(const TensorType& type) {
     return bits_of(type.dtype) == 4 ? static_cast<std::uint64_t>(type.elements()) : type.bytes();
 }
 
-void write_nibbles(const NamedWeight& weight, std::ostream& stream) {
+std::string checksum_of(std::string_view bytes) {
+    const ContentHash hash = content_hash(bytes.data(), bytes.size());
+    return fmt::format("{:016x}{:016x}", hash.high, hash.low);
+}
+
+/// 4-bit elements as the file has them.
+std::string spread_nibbles(const NamedWeight& weight) {
     const std::int64_t n = weight.type.elements();
-    std::string chunk;
+    std::string bytes;
+    bytes.reserve(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {
         const auto pair = std::to_integer<unsigned>(weight.constant->bytes[static_cast<std::size_t>(i / 2)]);
         const unsigned nibble = i % 2 ? pair >> 4 : pair & 0xF;
         const bool negative = weight.type.dtype == DType::i4 && nibble > 7;
-        chunk += static_cast<char>(negative ? nibble | 0xF0 : nibble);
-        if (chunk.size() == 4096 || i + 1 == n) {
-            stream.write(chunk.data(), static_cast<std::streamsize>(chunk.size()));
-            chunk.clear();
-        }
+        bytes += static_cast<char>(negative ? nibble | 0xF0 : nibble);
     }
+    return bytes;
+}
+
+/// Calls use(bytes) with what the file has of the tensor.
+template <class Use>
+void with_file_bytes(const NamedWeight& weight, Use&& use) {
+    if (bits_of(weight.type.dtype) == 4)
+        use(std::string_view(spread_nibbles(weight)));
+    else
+        use(as_text(weight.constant->bytes));
 }
 
 /// Calls place(weight, offset, is_first) in file order; the offset of a shared constant is that of its first.
@@ -124,6 +138,10 @@ Status WeightsFile::read_manifest(std::string_view text) {
         HR_ASSIGN(entry.offset, offset.size());
         HR_ASSIGN(const JsonValue length, object.at("byteLength"));
         HR_ASSIGN(entry.length, length.size());
+        HR_ASSIGN(const auto* checksum, object.find("xxh3"));
+        if (checksum) {
+            HR_ASSIGN(entry.checksum, object.member("xxh3", *checksum).string());
+        }
         if (!entries_.emplace(key, std::move(entry)).second)
             return tensors.error(invalid("the key '{}' is there twice", excerpt(std::string_view(key))));
     }
@@ -143,6 +161,23 @@ Status WeightsFile::check(const std::string& key, const Entry& entry, const Tens
         return invalid("{}: {} bytes from offset {} are not within the weights, bytes {} to {} of their file",
                        where, entry.length, entry.offset, first_, bytes_.size());
     return success();
+}
+
+Status WeightsFile::check_content(const std::string& key, const Entry& entry) {
+    if (entry.checksum.empty()) return success();
+    std::string& found = checksums_[{entry.offset, entry.length}];
+    if (found.empty()) {
+        // As with copies: overlapping tensors could take any time.
+        hashed_ += entry.length;
+        if (hashed_ > bytes_.size()) return invalid("the weights that have an xxh3 overlap");
+        found = checksum_of(as_text(bytes_.subspan(entry.offset, entry.length)));
+    }
+    if (found == entry.checksum) return success();
+    return invalid(
+        "weights '{}': the file is damaged or another graph's: the xxh3 of {} bytes from offset {} is {}, "
+        "the manifest has {}; save the graph anew",
+        excerpt(std::string_view(key)), entry.length, entry.offset, found,
+        excerpt(std::string_view(entry.checksum)));
 }
 
 Result<std::shared_ptr<const Constant>> WeightsFile::load(const Entry& entry, const TensorType& type) {
@@ -176,6 +211,7 @@ Result<std::shared_ptr<const Constant>> WeightsFile::find(const std::string& key
     HR_TRY(check(key, it->second, type));
     Entry& entry = it->second;
     if (entry.constant) return entry.constant;
+    HR_TRY(check_content(key, entry));
     const std::uint64_t length = entry.length == type.bytes() ? entry.length : ~entry.length;
     auto& shared = shared_[{entry.offset, length}];
     if (!shared) {
@@ -190,15 +226,18 @@ std::string manifest_text(std::span<const NamedWeight> weights) {
         "{\n  \"format\": \"wg-weights-manifest\",\n  \"version\": 1,\n  \"endianness\": \"little\",\n"
         "  \"tensors\": {";
     bool first = true;
-    lay_out(weights, [&](const NamedWeight& weight, std::uint64_t offset, bool) {
+    std::unordered_map<std::uint64_t, std::string> checksums;  // by offset
+    lay_out(weights, [&](const NamedWeight& weight, std::uint64_t offset, bool is_first) {
+        std::string& checksum = checksums[offset];
+        if (is_first) with_file_bytes(weight, [&](std::string_view bytes) { checksum = checksum_of(bytes); });
         text += first ? "\n    " : ",\n    ";
         first = false;
         append_quoted(text, weight.key, Syntax::json);
         fmt::format_to(std::back_inserter(text),
                        ": {{\"dataType\": \"{}\", \"shape\": {}, \"byteOffset\": {}, \"byteLength\": {}, "
-                       "\"layout\": \"row-major\"}}",
+                       "\"layout\": \"row-major\", \"xxh3\": \"{}\"}}",
                        data_type_name(weight.type.dtype), str(weight.type.shape), offset,
-                       file_bytes(weight.type));
+                       file_bytes(weight.type), checksum);
     });
     return text + "\n  }\n}\n";
 }
@@ -211,11 +250,9 @@ Status write_weights(std::span<const NamedWeight> weights, std::ostream& stream)
         if (!is_first) return;
         static constexpr char kZeros[kFileAlignment] = {};
         stream.write(kZeros, static_cast<std::streamsize>(offset - position));
-        if (bits_of(weight.type.dtype) == 4)
-            write_nibbles(weight, stream);
-        else
-            stream.write(reinterpret_cast<const char*>(weight.constant->bytes.data()),
-                         static_cast<std::streamsize>(weight.constant->bytes.size()));
+        with_file_bytes(weight, [&](std::string_view bytes) {
+            stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        });
         position = offset + file_bytes(weight.type);
     });
     return stream ? success() : failure(Code::io, "cannot write the weights; is the disk full?");

@@ -18,8 +18,8 @@ namespace headrace::webnn {
 /// The weights beside a `.webnn` or JSON graph. The manifest, JSON of the format "wg-weights-manifest"
 /// version 1, gives dataType, shape, byteOffset and byteLength by key. Offsets count from the start of the
 /// weights file, which begins with "WGWT" and a u32 version, 1; a file without that is taken as bare numbers.
-/// All is little-endian. 4-bit types take a byte an element in files of that family; packed pairs are read as
-/// well.
+/// All is little-endian. A tensor may have "xxh3", the hash of its bytes in the file, which is checked when
+/// it is read. 4-bit types take a byte an element in files of that family; packed pairs are read as well.
 class WeightsFile {
 public:
     /// Errors: io; invalid_argument with the manifest's path of what is wrong.
@@ -39,18 +39,23 @@ private:
         DType dtype;
         Shape shape;
         std::uint64_t offset, length;
+        std::string checksum;                      ///< 32 hexadecimal digits, or empty: nobody says
         std::shared_ptr<const Constant> constant;  ///< once it was asked for
     };
 
     Status read_manifest(std::string_view text);
     Status check(const std::string& key, const Entry& entry, const TensorType& type) const;
+    /// What lies at the entry's place, and whether it is what was written there.
+    Status check_content(const std::string& key, const Entry& entry);
     Result<std::shared_ptr<const Constant>> load(const Entry& entry, const TensorType& type);
 
     std::span<const std::byte> bytes_;
     std::shared_ptr<const void> owner_;
     bool mapped_ = false;
     std::uint64_t first_ = 0;  ///< offset of the first tensor: behind the header if there is one
-    std::uint64_t copied_ = 0;
+    std::uint64_t copied_ = 0, hashed_ = 0;
+    /// By offset and length.
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> checksums_;
     std::unordered_map<std::string, Entry> entries_;
     /// By offset and length in the file; the complement of the length where 4-bit elements are packed.
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<const Constant>> shared_;

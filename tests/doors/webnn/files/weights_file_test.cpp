@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <sstream>
+
 #include "base/aligned_buffer.h"
 #include "engine/test_graph.h"
+#include "ir/constant.h"
 
 namespace headrace::webnn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace headrace::testing;
 
@@ -113,6 +118,76 @@ TEST(WeightsFile, ErrorsOfATensorSayWhatTheFileHas) {
             find_error(with("\"byteOffset\": 8", std::string("\"byteOffset\": ") + offset), "near", pair),
             HasSubstr(std::string("8 bytes from offset ") + offset +
                       " are not within the weights, bytes 8 to 32 of their file"));
+}
+
+/// A pair of f32, which shares its bytes with another, and three nibbles, as they are written.
+struct Written {
+    std::string manifest, bytes;
+
+    Written() {
+        const auto numbers = own_constant(std::array{1.5F, -2.0F});
+        const std::vector<NamedWeight> weights = {
+            {"numbers", {DType::f32, {2}}, numbers},
+            {"again", {DType::f32, {2}}, numbers},
+            {"nibbles", {DType::i4, {3}}, own_constant(std::array{std::uint8_t{0x98}, std::uint8_t{0x0A}})}};
+        std::ostringstream stream;
+        EXPECT_TRUE(write_weights(weights, stream).ok());
+        bytes = stream.str();
+        manifest = manifest_text(weights);
+    }
+
+    /// "", or the error of reading a tensor.
+    std::string error_of(const std::string& key, const TensorType& type) const {
+        auto read = must(AlignedBuffer::allocate(bytes.size(), "a test"));
+        std::memcpy(read.data(), bytes.data(), bytes.size());
+        const auto file = WeightsFile::parse(manifest, {read.data(), bytes.size()}, nullptr, true);
+        if (!file.ok()) return file.error().message;
+        const auto found = file.value()->find(key, type);
+        return found.ok() ? "" : found.error().message;
+    }
+
+private:
+    template <class T, std::size_t N>
+    static std::shared_ptr<const Constant> own_constant(const std::array<T, N>& elements) {
+        auto buffer = must(AlignedBuffer::allocate(sizeof elements, "a test"));
+        std::memcpy(buffer.data(), elements.data(), sizeof elements);
+        return headrace::own_constant(std::move(buffer));
+    }
+};
+
+TEST(WeightsFile, ADamagedTensorIsAnErrorAndTheOthersAreRead) {
+    const TensorType pair{DType::f32, {2}}, nibbles{DType::i4, {3}};
+    Written files;
+    for (const char* key : {"numbers", "again"}) EXPECT_EQ(files.error_of(key, pair), "");
+    EXPECT_EQ(files.error_of("nibbles", nibbles), "");
+    files.bytes[67] ^= 1;  // of the numbers, which start at 64
+    for (const char* key : {"numbers", "again"})
+        EXPECT_THAT(files.error_of(key, pair),
+                    AllOf(HasSubstr(std::string("weights '") + key + "': the file is damaged"),
+                          HasSubstr("8 bytes from offset 64"), HasSubstr("save the graph anew")));
+    EXPECT_EQ(files.error_of("nibbles", nibbles), "");
+    files.bytes[128] ^= 1;
+    EXPECT_THAT(files.error_of("nibbles", nibbles), HasSubstr("'nibbles': the file is damaged"));
+}
+
+TEST(WeightsFile, AChecksumIsAText) {
+    EXPECT_EQ(open_error(with("\"layout\": \"row-major\"", "\"xxh3\": 3")),
+              "tensors.near.xxh3: expected a string, found 3");
+}
+
+TEST(WeightsFile, OverlappingTensorsAreNotHashedMoreOftenThanTheFileIsLong) {
+    std::string manifest =
+        R"({"format": "wg-weights-manifest", "version": 1, "endianness": "little", "tensors": {)";
+    for (int i = 1; i <= 4; ++i)
+        manifest += fmt::format(
+            R"({}"t{}": {{"dataType": "uint8", "shape": [500], "byteOffset": {}, "byteLength": 500, "xxh3": "0"}})",
+            i > 1 ? ", " : "", i, 16 * i);
+    const Weights weights(1000);
+    const auto file = must(weights.open(manifest + "}}"));
+    const TensorType bytes{DType::u8, {500}};
+    for (const char* key : {"t1", "t2", "t1"})
+        EXPECT_THAT(file->find(key, bytes).error().message, HasSubstr("the file is damaged"));
+    EXPECT_EQ(file->find("t3", bytes).error().message, "the weights that have an xxh3 overlap");
 }
 
 TEST(WeightsFile, OverlappingTensorsCannotTakeMoreMemoryThanTheFile) {
