@@ -17,7 +17,7 @@ import sys
 import numpy as np
 import zoo_peers
 from headrace._cli import ab_timing
-from zoo_peers import OUT, Side, alternating, choose_models, cosine, timing_parser
+from zoo_peers import OUT, Side, alternating, choose_models, cosine, median_ratio, timing_parser
 
 EXACT, FAST, PEER = "Headrace on ONNX", "Headrace fast", "OpenVINO as it comes"
 
@@ -39,10 +39,7 @@ def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
     finally:
         for side in sides:
             side.close()
-    ratio = {
-        name: statistics.median(b / a for a, b in zip(times[FAST], times[name], strict=True))
-        for name in (EXACT, PEER)
-    }
+    ratio = {name: median_ratio(times[FAST], times[name]) for name in (EXACT, PEER)}
     return {
         "case": case,
         "threads": threads,

@@ -152,12 +152,8 @@ def compare_component(path: Path, count: int, rounds: int) -> None:
     guest = component(path)
     context = guest.handles[5]
 
-    def natively() -> None:
-        for _ in range(count):
-            native(inputs)
-
     ways = {
-        "headrace.load": natively,
+        "headrace.load": lambda: [native(inputs) for _ in range(count)],
         "component": lambda: guest.invoke("loop", context, count),
     }
     print("a sum and a product of 4 numbers, open shapes")
@@ -171,12 +167,8 @@ def compare(title: str, path: Path, inputs: dict[str, np.ndarray], count: int, r
     if not np.array_equal(guest.output(), expected):
         sys.exit(f"{title}: the guest's output is another")
 
-    def natively() -> None:
-        for _ in range(count):
-            native(inputs)
-
     ways = {
-        "headrace.load": natively,
+        "headrace.load": lambda: [native(inputs) for _ in range(count)],
         "guest, compute alone": lambda: guest.loop("computes", count),
         "guest, with inputs and output": lambda: guest.loop("runs", count),
     }
@@ -184,7 +176,7 @@ def compare(title: str, path: Path, inputs: dict[str, np.ndarray], count: int, r
     print_best(ways, count, rounds)
 
 
-def print_best(ways: dict[str, Callable[[], None]], count: int, rounds: int) -> None:
+def print_best(ways: dict[str, Callable[[], object]], count: int, rounds: int) -> None:
     """Of each way, which calls `count` times, the best round's microseconds a call."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import zoo_peers
 from headrace._cli import ab_timing
-from zoo_peers import OUT, Side, alternating, choose_models, cosine, timing_parser
+from zoo_peers import OUT, Side, alternating, choose_models, cosine, median_ratio, timing_parser
 
 OURS, PEER, OTHER = "Headrace on ONNX", "ONNX Runtime", "OpenVINO as it comes"
 IN_F32 = "Headrace in f32"
@@ -47,10 +47,6 @@ def written(case: str, is_kept: bool) -> Path:
     if not (is_kept and (folder / "facts.json").exists()):
         models(case, folder)
     return folder
-
-
-def median_ratio(ours: list[float], others: list[float]) -> float:
-    return statistics.median(b / a for a, b in zip(ours, others, strict=True))
 
 
 def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:

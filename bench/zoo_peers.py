@@ -148,6 +148,11 @@ def choose_models(parser: argparse.ArgumentParser, arguments: argparse.Namespace
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
 
 
+def median_ratio(ours: list[float], others: list[float]) -> float:
+    """Of the others' time to ours, round by round."""
+    return statistics.median(b / a for a, b in zip(ours, others, strict=True))
+
+
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a.ravel() @ b.ravel() / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30))
 
@@ -210,7 +215,7 @@ def compare(
             ours_ms=seconds * 1e3,
             peer=peer,
             peer_ms=statistics.median(times[peer]) / 1e3,
-            ratio=statistics.median(b / a for a, b in zip(times[OURS], times[peer], strict=True)),
+            ratio=median_ratio(times[OURS], times[peer]),
             max_abs_diff=differences[peer],
             peak_rss={"ours": memory[OURS], "peer": memory[peer]},
             gflops=facts["flops"] / seconds / 1e9,

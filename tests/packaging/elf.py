@@ -27,10 +27,19 @@ def is_elf(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.read_bytes()[:4] == b"\x7fELF"
 
 
+def _dynamic_entries(binary: Path, kinds: str) -> list[str]:
+    dynamic = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
+    return re.findall(rf"\((?:{kinds})\).*\[(.*)\]", dynamic)
+
+
+def needed_libraries(binary: Path) -> list[str]:
+    """The names of the libraries that it is linked to."""
+    return _dynamic_entries(binary, "NEEDED")
+
+
 def run_paths(binary: Path) -> list[str]:
     """The entries of RPATH and RUNPATH."""
-    dynamic = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic)
+    found = _dynamic_entries(binary, "RPATH|RUNPATH")
     return [entry for entries in found for entry in entries.split(":") if entry]
 
 

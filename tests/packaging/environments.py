@@ -9,8 +9,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from elf import ROOT
 
 # Runs where the package is installed: prints what it computed, then every file that the process has mapped.
@@ -88,6 +90,23 @@ def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
     done = start(*command, cwd=cwd, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
+
+
+def environment_of_wheels(dist: Path, companion: str, folder: Path) -> Path:
+    """The Python of a new environment with the wheels that dist has for this machine, headrace's and the
+    companion's. It borrows every other package from the one that runs the tests.
+    """
+    abi = "cp312-abi3" if sys.version_info >= (3, 12) else f"cp3{sys.version_info.minor}"
+    wheels = [*dist.glob(f"headrace-*-{abi}-*_{os.uname().machine}.whl")]
+    wheels += dist.glob(f"{companion}-*_{os.uname().machine}.whl")
+    if len(wheels) != 2:
+        pytest.skip("make wheels has not built both for this machine")
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin/python"]
+    run(*pip, "install", "--no-deps", "--no-index", *wheels)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "borrowed.pth").write_text(f"{Path(find_spec('numpy').origin).parents[1]}\n")
+    return folder / "bin/python"
 
 
 @contextmanager

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from elf import ROOT, is_elf, run_paths
-from environments import QUICK_START, run
+from elf import ROOT, is_elf, needed_libraries, run_paths
+from environments import QUICK_START, environment_of_wheels, run
 
 DIST = ROOT / "build/wheels/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
@@ -37,18 +34,8 @@ def wheel(request: pytest.FixtureRequest) -> Path:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of an environment with both wheels, which borrows every other package from this one."""
     pytest.importorskip("executorch", reason="ExecuTorch is not installed: make executorch installs it")
-    abi = "cp312-abi3" if sys.version_info >= (3, 12) else f"cp3{sys.version_info.minor}"
-    wheels = [*DIST.glob(f"headrace-*-{abi}-*_{os.uname().machine}.whl")]
-    wheels += DIST.glob(f"executorch_ggml-*_{os.uname().machine}.whl")
-    if len(wheels) != 2:
-        pytest.skip("make wheels has not built both for this machine")
     folder = tmp_path_factory.mktemp("executorch") / "venv"
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin/python"]
-    run(*pip, "install", "--no-deps", "--no-index", *wheels)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "borrowed.pth").write_text(f"{Path(find_spec('numpy').origin).parents[1]}\n")
-    return folder / "bin"
+    return environment_of_wheels(DIST, "executorch_ggml", folder).parent
 
 
 def test_the_wheel_keeps_its_promises(wheel: Path):
@@ -74,8 +61,7 @@ def test_the_delegate_takes_libraries_of_its_neighbors_alone(wheel: Path, tmp_pa
     (delegate,) = filter(is_elf, tmp_path.rglob("*"))
     places = ["$ORIGIN/../headrace/lib", "$ORIGIN/../executorch/lib", "$ORIGIN/../headrace/lib/headrace"]
     assert run_paths(delegate) == places
-    dynamic = subprocess.run(["readelf", "-d", delegate], capture_output=True, text=True, check=True).stdout
-    names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    names = needed_libraries(delegate)
     assert {"libheadrace.so", "libheadrace-c++.so", "libexecutorch.so"} <= set(names)
     assert not [name for name in names if name.startswith(("libstdc++", "libggml", "libgcc"))]
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from elf import ROOT, is_elf, run_paths
+from elf import ROOT, is_elf, needed_libraries, run_paths
 
 DIST = ROOT / "build/npm/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
@@ -193,8 +193,7 @@ def test_libraries_are_found_by_places_relative_to_themselves(installed: Path):
     }
     for binary in binaries:
         assert all(entry.startswith("$ORIGIN") for entry in run_paths(binary)), binary
-        dynamic = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
-        names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        names = needed_libraries(binary)
         assert not [name for name in names if name.startswith(("libggml", "libllama", "libstdc++", "libc++"))]
     assert newest_glibc(folder) <= (2, 28)
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
-import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from elf import ROOT, is_elf, run_paths
-from environments import run
+from elf import ROOT, is_elf, needed_libraries, run_paths
+from environments import environment_of_wheels, run
 
 DIST = ROOT / "build/wheels/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
@@ -48,18 +44,8 @@ def wheel(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with both wheels, which borrows NumPy from this one."""
-    abi = "cp312-abi3" if sys.version_info >= (3, 12) else f"cp3{sys.version_info.minor}"
-    wheels = [*DIST.glob(f"headrace-*-{abi}-*_{os.uname().machine}.whl")]
-    wheels += DIST.glob(f"headrace_vulkan-*_{os.uname().machine}.whl")
-    if len(wheels) != 2:
-        pytest.skip("make wheels has not built both for this machine")
     folder = tmp_path_factory.mktemp("vulkan") / "venv"
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "bin/python"]
-    run(*pip, "install", "--no-deps", "--no-index", *wheels)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "borrowed.pth").write_text(f"{Path(find_spec('numpy').origin).parents[1]}\n")
-    return folder / "bin/python"
+    return environment_of_wheels(DIST, "headrace_vulkan", folder)
 
 
 def test_the_wheel_keeps_its_promises(wheel: Path):
@@ -71,8 +57,7 @@ def test_the_backend_takes_headraces_ggml_and_the_systems_loader_alone(wheel: Pa
         archive.extractall(tmp_path)
     (backend,) = filter(is_elf, tmp_path.rglob("*"))
     assert run_paths(backend) == ["$ORIGIN"]
-    dynamic = subprocess.run(["readelf", "-d", backend], capture_output=True, text=True, check=True).stdout
-    names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    names = needed_libraries(backend)
     assert {"libheadrace-ggml-base.so", "libheadrace-c++.so", "libvulkan.so.1"} <= set(names)
     assert not [name for name in names if name.startswith(("libstdc++", "libggml", "libgcc"))]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from elf import ROOT, is_elf, native_ggml, run_paths
+from elf import ROOT, is_elf, native_ggml, needed_libraries, run_paths
 from environments import PROGRAM, RESULT, run
 
 DIST = ROOT / "build/wheels/dist"
@@ -113,8 +113,7 @@ def test_libraries_are_found_by_places_relative_to_themselves(unpacked: Path):
     }
     for binary in binaries:
         assert all(entry.startswith("$ORIGIN") for entry in run_paths(binary)), binary
-        dynamic = subprocess.run(["readelf", "-d", binary], capture_output=True, text=True, check=True).stdout
-        names = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+        names = needed_libraries(binary)
         # Those of an installed llama.cpp, and the system's C++ library.
         assert not [name for name in names if name.startswith(("libggml", "libllama", "libstdc++", "libc++"))]
 

@@ -145,6 +145,13 @@ def test_an_import_of_another_type_ends_the_guest(library, config, function, typ
 
 #: Steps 0 to 2: the graph is step 1's, its context step 2's.
 OPENED = [put(NAMES, b"sums"), call("load-by-name", NAMES, 4, RESULT), call("graph-open", {"of": 1}, RESULT)]
+#: Steps 0 to 3: the conversation is step 2's, its answer step 3's.
+ASKED = [
+    put(NAMES, b"chat{}"),
+    call("load-by-name", NAMES, 4, RESULT),
+    call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
+    call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+]
 
 
 def computing(first: int, context: object = None) -> list:
@@ -307,10 +314,7 @@ def test_a_graph_of_tensors_has_no_conversations_and_an_answer_no_metadata_befor
         == "unsupported-operation: the graph takes tensors; conversations are with language models"
     )
     chat = [
-        put(NAMES, b"chat{}"),
-        call("load-by-name", NAMES, 4, RESULT),
-        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
-        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+        *ASKED,
         call("answer-metadata", {"of": 3}, RESULT),
         call("answer-next", {"of": 3}, RESULT),
         call("answer-cancel", {"of": 3}),
@@ -390,24 +394,15 @@ def test_a_run_beyond_its_time_is_a_timeout(host):
 
 
 def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
-    asked = [
-        put(NAMES, b"chat{}"),
-        call("load-by-name", NAMES, 4, RESULT),
-        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
-        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
-    ]
     cancelled = [call("answer-cancel", {"of": 3}), call("answer-metadata", {"of": 3}, RESULT)]
-    assert host([*asked, *cancelled])[4:] == [None, "text"]
-    again = [call("drop-answer", {"of": 3}), asked[3], call("answer-next", {"of": 5}, RESULT)]
-    assert host([*asked, *again])[4:] == [None, "handle", "text"]
+    assert host([*ASKED, *cancelled])[4:] == [None, "text"]
+    again = [call("drop-answer", {"of": 3}), ASKED[3], call("answer-next", {"of": 5}, RESULT)]
+    assert host([*ASKED, *again])[4:] == [None, "handle", "text"]
 
 
 def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
-    asked = [
-        put(NAMES, b"chat{}"),
-        call("load-by-name", NAMES, 4, RESULT),
-        call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
-        call("conversation-ask", {"of": 2}, NAMES, 4, NAMES + 4, 2, RESULT),
+    steps = [
+        *ASKED,
         call("answer-next", {"of": 3}, RESULT),
         call("drop-conversation", {"of": 2}),
         call("answer-next", {"of": 3}, RESULT),
@@ -415,7 +410,7 @@ def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
         call("drop-answer", {"of": 3}),
         call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
     ]
-    assert host(asked)[4:] == ["text", None, "text", None, None, "handle"]
+    assert host(steps)[4:] == ["text", None, "text", None, None, "handle"]
 
 
 def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):

@@ -151,9 +151,9 @@ Made Host::load(Call& call) {
     const std::string_view encoding = text_of(call.given(1));
     if (encoding != "onnx" && encoding != "ggml" && encoding != "autodetect")
         return refusal(
-            call, Failure{"invalid-encoding",
-                          fmt::format("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are",
-                                      std::ranges::find(kEncodings, encoding) - kEncodings.begin())});
+            call,
+            Failure{"invalid-encoding",
+                    unread_encoding(std::ranges::find(kEncodings, encoding) - kEncodings.begin()).message});
     const std::map<std::string_view, Target> targets{
         {"cpu", Target::cpu}, {"gpu", Target::gpu}, {"tpu", Target::tpu}};
     const LoadOptions options{.target = targets.at(text_of(call.given(2)))};

@@ -29,6 +29,10 @@ enum class Encoding : std::uint8_t {
     any,   ///< GGUF when they begin like it, else ONNX
     onnx,  ///< an ONNX model
 };
+/// For an encoding of the interfaces that no Encoding is; number: as the C interfaces have it.
+inline Error unread_encoding(std::int64_t number) {
+    return invalid("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are", number);
+}
 
 /// How something is loaded. config: JSON, of a language model docs/parameters.md, of a graph GraphLoad.
 struct LoadOptions {

@@ -179,9 +179,7 @@ int Door::load(void* ctx, const std::uint8_t* bytes, std::uint32_t size, std::ui
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
         const std::optional<Encoding> form = encoding_of(encoding);
         if (!form)
-            return refuse_as(
-                traits_.codes.invalid_encoding, table, function,
-                invalid("encoding {} is not read; ONNX (1), GGML and autodetection (5, 6) are", encoding));
+            return refuse_as(traits_.codes.invalid_encoding, table, function, unread_encoding(encoding));
         const std::string_view model(reinterpret_cast<const char*>(bytes), size);
         const LoadOptions options{.replaces = traits_.replaces, .target = static_cast<Target>(target)};
         return keep(table, function, table.load_bytes(model, *form, options), graph);

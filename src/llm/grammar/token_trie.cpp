@@ -1,5 +1,7 @@
 #include "llm/grammar/token_trie.h"
 
+#include <common/common.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,17 +9,7 @@
 namespace headrace::llm {
 
 std::string token_text(const llama_vocab* vocab, llama_token token) {
-    std::string text(32, '\0');
-    const auto read = [&] {
-        return llama_token_to_piece(vocab, token, text.data(), static_cast<std::int32_t>(text.size()), 0,
-                                    true);
-    };
-    std::int32_t size = read();
-    if (size < 0) {
-        text.resize(static_cast<std::size_t>(-size));
-        size = read();
-    }
-    text.resize(static_cast<std::size_t>(size));
+    std::string text = common_token_to_piece(vocab, token, true);
     text.resize(std::min(text.size(), text.find('\0')));
     return text;
 }
