@@ -124,6 +124,11 @@ bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, 
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
 
+bench-published: ## ten published architectures that nothing was tuned for, exact and fast, beside ONNX Runtime and OpenVINO (MODELS="convnext_tiny hifigan")
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/published.py $(if $(MODELS),--models $(MODELS))
+
 bench-neighbors: ## what a loaded model costs other programs, idle and at six runs a second, beside ONNX Runtime (MODELS="minilm_128 resnet18")
 	@$(BUILD) --target products
 	@$(VENV) bench/neighbors.py $(if $(MODELS),--models $(MODELS))
