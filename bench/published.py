@@ -17,11 +17,15 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import zoo_peers
 from headrace._cli import ab_timing
 from zoo_peers import OUT, Side, alternating, choose_models, cosine, median_ratio, timing_parser
+
+if TYPE_CHECKING:
+    import torch
 
 EXACT, FAST = "Headrace on ONNX", "Headrace fast"
 PEERS = {"ONNX Runtime": EXACT, "OpenVINO": EXACT, "OpenVINO as it comes": FAST}
@@ -109,6 +113,22 @@ CASES: dict[str, Callable[[], tuple]] = {
 }
 
 
+def _settle(module: torch.nn.Module, run: Callable[[], object]) -> None:
+    """Weights and statistics with which deep networks give more than next to nothing."""
+    import torch
+
+    norms = [part for part in module.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = 1.0
+        torch.nn.init.ones_(norm.weight)
+    for part in module.modules():
+        if isinstance(part, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(part.weight)
+    if norms:
+        module.train()
+        run()
+
+
 def write(case: str, folder: Path) -> None:
     import torch
 
@@ -122,13 +142,7 @@ def write(case: str, folder: Path) -> None:
 
     torch.manual_seed(0)
     module, call, inputs = CASES[case]()
-    for part in module.modules():  # as they are initialised, deep networks give next to nothing
-        if isinstance(part, torch.nn.Conv2d):
-            torch.nn.init.kaiming_normal_(part.weight)
-        elif isinstance(part, torch.nn.BatchNorm2d):
-            part.momentum = 1.0
-            torch.nn.init.ones_(part.weight)
-    call(module.train(), *inputs)  # for statistics
+    _settle(module, lambda: call(module, *inputs))
     module.eval().requires_grad_(False)
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "inputs.npz", *[x.numpy() for x in inputs])
