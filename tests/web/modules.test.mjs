@@ -146,7 +146,9 @@ for (const name of names)
       const model = await engine.load(product);
       const [input] = model.inputs;
       assert.equal(input.type, 'float32');
-      const { y } = await model.run({ [input.name]: { data: Float32Array.of(1, 0, 0, 1), dims: [2, 2] } });
+      const data = Float32Array.of(1, 0, 0, 1);
+      const { y } = await model.run({ [input.name]: { data, dims: [2, 2] } });
+      assert.deepEqual([...data], [1, 0, 0, 1]); // the caller's has not moved to the worker
       assert.deepEqual(y.dims, [2, 2]);
       assert.deepEqual([...y.data], [1, 2, 3, 4]);
       model.dispose();

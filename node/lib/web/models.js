@@ -18,15 +18,21 @@ function remoteAddon(connect) {
     remoteOf.set(object, remote);
     return Object.assign(object, { handle: object });
   };
-  const ask = (object, name, args) => remoteOf.get(object).ask(name, [object.number, ...args]);
-  const copied = (part) => (part instanceof Uint8Array ? part.slice() : part);
+  const ask = (object, name, args, moved) =>
+    remoteOf.get(object).ask(name, [object.number, ...args], moved);
+  /** The caller's may change: copies, which move to the worker. */
+  function runModel(model, inputs) {
+    const copies = inputs.map((part) => (part instanceof Uint8Array ? part.slice() : part));
+    const moved = copies.filter((part) => part instanceof Uint8Array).map(({ buffer }) => buffer);
+    return ask(model, 'runModel', [copies], moved);
+  }
   return {
     openModel(source, ...rest) {
       if (typeof source === 'string') return make('openModel', [source, ...rest], []);
       const bytes = movable(source);
       return make('openModel', [bytes, ...rest], [bytes.buffer]);
     },
-    runModel: (model, inputs) => ask(model, 'runModel', [inputs.map(copied)]),
+    runModel,
     closeModel(model) {
       const remote = remoteOf.get(model);
       remote.send('closeModel', [model.number]);
