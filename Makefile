@@ -298,7 +298,7 @@ test-transformers: node ## compare transformers.js on headrace/onnxruntime-node 
 bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip
 	@node bench/node_dispatch.mjs
 
-web: ## compile the graph lane to WebAssembly for headrace/web, with and without threads, in node/native/web (fetches Emscripten from Debian sid into the user's cache: 165 MB)
+web: ## compile the graph lane to WebAssembly for headrace/web, with and without threads and relaxed SIMD, in node/native/web (fetches Emscripten from Debian sid into the user's cache: 165 MB)
 	@$(PYTHON) tools/setup.py
 	@$(PYTHON) tools/setup.py --node
 	@PYTHONPATH=tools $(VENV) -m web

@@ -1,4 +1,4 @@
-// The modules of `make web` in Node.
+// The modules of `make web` in Node: those without relaxed SIMD, which Node has from 22 on. Chromium runs the others.
 import { existsSync, readFileSync } from 'node:fs';
 
 import { startAddon } from '../../node/lib/web/start_addon.js';
