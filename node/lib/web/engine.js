@@ -9,7 +9,7 @@ const relaxedProduct = [
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0, 253, 15,
   65, 0, 253, 15, 253, 133, 2, 11,
 ]; // prettier-ignore
-const hasRelaxedSimd = () => WebAssembly.validate(Uint8Array.from(relaxedProduct));
+export const hasRelaxedSimd = () => WebAssembly.validate(Uint8Array.from(relaxedProduct));
 
 /** More than the processor's do not help, and each takes memory. */
 const mostThreads = 16;

@@ -9,6 +9,14 @@ import { fetchModel } from './fetch_model.js';
 const owned = new WeakSet();
 const movable = (bytes) => (owned.has(bytes) ? bytes : Uint8Array.from(bytes));
 
+/** A copy in the memory, if it has that length: new memory takes longer than the copying. */
+function copyIn(memory, bytes) {
+  if (memory?.byteLength !== bytes.length) return bytes.slice();
+  const copy = new Uint8Array(memory);
+  copy.set(bytes);
+  return copy;
+}
+
 /** What lib/models calls an addon, on a Remote. */
 function remoteAddon(connect) {
   const remoteOf = new WeakMap();
@@ -20,11 +28,16 @@ function remoteAddon(connect) {
   };
   const ask = (object, name, args, moved) =>
     remoteOf.get(object).ask(name, [object.number, ...args], moved);
-  /** The caller's may change: copies, which move to the worker. */
-  function runModel(model, inputs) {
-    const copies = inputs.map((part) => (part instanceof Uint8Array ? part.slice() : part));
+  const spares = new WeakMap(); // by model: the memory of the last run's copies
+  /** The caller's may change: copies, which move to the worker, and their memory back for the next run's. */
+  async function runModel(model, inputs) {
+    const memories = spares.get(model);
+    spares.delete(model); // a run that begins before this one ends has its own
+    const copies = inputs.map((part, i) => (part instanceof Uint8Array ? copyIn(memories?.[i], part) : part));
     const moved = copies.filter((part) => part instanceof Uint8Array).map(({ buffer }) => buffer);
-    return ask(model, 'runModel', [copies], moved);
+    const { outputs, memories: returned } = await ask(model, 'runModel', [copies], moved);
+    spares.set(model, returned);
+    return outputs;
   }
   return {
     openModel(source, ...rest) {
@@ -37,6 +50,7 @@ function remoteAddon(connect) {
       const remote = remoteOf.get(model);
       remote.send('closeModel', [model.number]);
       remote.forget(model);
+      spares.delete(model);
     },
     openTokenizer: (path) => make('openTokenizer', [path], []),
     encodeTexts: (tokenizer, ...rest) => ask(tokenizer, 'encodeTexts', rest),

@@ -1,5 +1,6 @@
-// Products that are added at once, by WebAssembly's relaxed SIMD, of which Highway knows nothing: hn::MulAdd and
-// hn::NegMulAdd are these overloads, as they are no templates. src/CMakeLists.txt has the compiler include it first.
+// Products that are added at once, by WebAssembly's relaxed SIMD, of which Highway knows nothing: hn::MulAdd
+// and hn::NegMulAdd are these overloads, as they are no templates. src/CMakeLists.txt has the compiler
+// include it first.
 #pragma once
 
 #include <wasm_simd128.h>
