@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <map>
-#include <string_view>
 
 #include "emit/emit.h"
 #include "ggml-backend.h"
@@ -15,6 +12,7 @@
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_shares.h"
+#include "run/node_watch.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -64,6 +62,7 @@ private:
     std::vector<std::size_t> device_of_node_, device_of_constant_;  // where the plan wants a device
     BackendBuffer placeholder_;                                     // of operands, before the first run
     DeviceOperands operands_;
+    bool operands_moved_ = false;  // since the run before
     SplitCopies split_copies_;
     std::vector<BackendBuffer> arenas_;  // of activations that ggml's allocator has no part in
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
@@ -247,27 +246,10 @@ Status ScheduledInstance::prepare(const States& states, const Device& named, Dev
     return check_hosts();
 }
 
-/// What ggml's scheduler tells of every node when it is asked to stop after each.
-struct NodeWatch {
-    using Clock = std::chrono::steady_clock;
-    std::map<const ggml_tensor*, std::size_t> ir_nodes;  ///< of each ggml node, its IR node
-    std::vector<NodeStats>* nodes;
-    Clock::time_point begin = Clock::now(), last = begin;
-
-    static bool after_node(ggml_tensor* tensor, bool ask, void* self) {
-        if (ask) return true;  // yes, this node is of interest
-        auto& watch = *static_cast<NodeWatch*>(self);
-        const auto now = Clock::now();
-        const auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
-        if (const auto it = watch.ir_nodes.find(tensor); it != watch.ir_nodes.end()) {
-            NodeStats& node = (*watch.nodes)[it->second];
-            if (node.duration_us == 0) node.start_us = us(watch.last - watch.begin);
-            node.duration_us += us(now - watch.last);
-        }
-        watch.last = now;
-        return true;  // go on
-    }
-};
+/// Asked whether it wants to see a node: none, so that ggml's scheduler computes each split whole, but as a graph
+/// without a number. ggml's CUDA backend replays what it has recorded of a numbered graph, with the addresses that
+/// its tensors had then, and compares those of any other.
+bool wants_no_node(ggml_tensor*, bool, void*) { return false; }
 
 Status ScheduledInstance::compute_graph() {
     const std::string names = device_names();
@@ -281,7 +263,12 @@ Status ScheduledInstance::compute_graph() {
 
 Status ScheduledInstance::compute(bool profile) {
     if (stats_.ggml_nodes == 0) return success();  // ggml's backends want at least one node
-    if (!profile) return compute_graph();
+    if (!profile) {
+        if (operands_moved_) ggml_backend_sched_set_eval_callback(sched_.get(), &wants_no_node, nullptr);
+        const Status status = compute_graph();
+        ggml_backend_sched_set_eval_callback(sched_.get(), nullptr, nullptr);
+        return status;
+    }
     NodeWatch watch{.nodes = &stats_.nodes};
     for (std::size_t i = 0; i < lowered_.node_ranges.size(); ++i) {
         stats_.nodes[i].start_us = stats_.nodes[i].duration_us = 0;
@@ -335,10 +322,17 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
 /// Gives what lies on the device its memory for this run: tensors theirs, which get their newest content.
 Status ScheduledInstance::place_operands(std::span<const InputView> inputs,
                                          std::span<const OutputView> outputs) {
+    operands_moved_ = false;
+    const auto place = [&](DeviceOperand& operand, TensorMemory* memory) -> Status {
+        const void* before = operand.tensor()->data;
+        HR_TRY(memory ? operand.use(*memory, device()) : operand.use_own(device()));
+        operands_moved_ |= operand.tensor()->data != before;
+        return success();
+    };
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         TensorMemory* memory = inputs[i].memory;
         DeviceOperand* operand = operands_.inputs[i].get();
-        if (operand) HR_TRY(memory ? operand->use(*memory, device()) : operand->use_own(device()));
+        if (operand) HR_TRY(place(*operand, memory));
         if (!memory) continue;
         HR_ASSIGN(const bool copied, operand ? memory->bring_to(device()) : memory->bring_to_host());
         if (copied) note_copy(memory->bytes());
@@ -346,8 +340,7 @@ Status ScheduledInstance::place_operands(std::span<const InputView> inputs,
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
         if (DeviceOperand* operand = operands_.outputs[i].get())
-            HR_TRY(outputs[i].memory ? operand->use(*outputs[i].memory, device())
-                                     : operand->use_own(device()));
+            HR_TRY(place(*operand, outputs[i].memory));
     return success();
 }
 
