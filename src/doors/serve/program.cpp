@@ -27,6 +27,8 @@ namespace headrace::serve {
 namespace {
 
 constexpr std::chrono::seconds kGrace(30);
+/// Requests that were on their way when the server was asked to end hear of it in this time.
+constexpr std::chrono::milliseconds kLastWords(300);
 
 std::map<std::string, std::string> environment() {
     std::map<std::string, std::string> all;
@@ -79,6 +81,8 @@ public:
             server.log().say(
                 ServerLog::Level::info,
                 fmt::format("stopping; answers that are being written have {} s", kGrace.count()));
+            server.refuse_requests();
+            std::this_thread::sleep_for(kLastWords);
             listener.stop();
             const auto until = std::chrono::steady_clock::now() + kGrace;
             while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)

@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <random>
+#include <thread>
 
 #include "llm/parameters/value.h"
+#include "llm/random_model.h"
 #include "llm/tiny_model.h"
+#include "temporary_folder.h"
 
 namespace headrace::llm {
 namespace {
@@ -86,6 +91,41 @@ TEST_P(SharedEngine, IsSharedExactlyWhenNothingThatMattersDiffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, SharedEngine, testing::ValuesIn(rows_with_effect()), row_name);
+
+/// Keys and values on disk bear the name of the file that they come from.
+TEST(SwappedFiles, NeverGetTheKeysAndValuesOfTheFileBefore) {
+    const RandomModel models[] = {{"llama", GGML_TYPE_F16, 1}, {"llama", GGML_TYPE_F16, 2}};
+    const TemporaryFolder folder;
+    const std::string path = folder / "model.gguf";
+    const auto put_in_place = [&](std::size_t which) {
+        std::filesystem::copy_file(models[which].path(), path + ".new");
+        std::filesystem::rename(path + ".new", path);
+    };
+    Settings settings = tiny_settings();
+    settings.cache.dir = folder / "prompts";
+    const auto answer = [&](const std::string& file, const Settings& with) {
+        const Result<Runner> runner = open_runner(file, with);
+        if (!runner.ok()) throw std::runtime_error(runner.error().message);
+        GenerationRequest request{.prompt = Tokens(200, 300), .settings = endless_request(with.request, 8)};
+        for (std::size_t i = 0; i < request.prompt.size(); ++i) request.prompt[i] += static_cast<int>(i % 37);
+        return ask(*runner.value().engine, request)->wait().tokens;
+    };
+    const Tokens right[] = {answer(models[0].path(), tiny_settings()),
+                            answer(models[1].path(), tiny_settings())};
+    ASSERT_NE(right[0], right[1]);
+    std::mt19937 random(3);
+    for (std::size_t i = 0; i < 40; ++i) {
+        put_in_place(i % 2);
+        std::thread swaps([&, pause = random() % 30'000] {
+            std::this_thread::sleep_for(std::chrono::microseconds(pause));
+            put_in_place((i + 1) % 2);
+        });
+        const Tokens one = answer(path, settings);
+        swaps.join();
+        EXPECT_TRUE(one == right[0] || one == right[1]) << i;
+        EXPECT_EQ(answer(path, settings), right[(i + 1) % 2]) << i;
+    }
+}
 
 }  // namespace
 }  // namespace headrace::llm
