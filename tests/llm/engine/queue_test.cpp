@@ -168,10 +168,12 @@ protected:
                 before[one.owner] = id;
             }
         }
-        for (const auto& [id, one] : known_)
-            if (one.priority == highest && queue_.top() == static_cast<int>(highest))
-                ASSERT_TRUE(std::binary_search(once.begin(), once.end(), id))
-                    << "of the highest none is left out";
+        if (queue_.top() != static_cast<int>(highest))
+            return;  // somebody was raised to a level that has gone
+        for (const auto& [id, one] : known_) {
+            const bool is_there = std::binary_search(once.begin(), once.end(), id);
+            ASSERT_TRUE(is_there || one.priority != highest) << "of the highest none is left out";
+        }
     }
 
     Queue queue_{1s};
@@ -194,6 +196,8 @@ TEST_P(QueueHistory, KeepsTheOrderAndServesEverybodyInTheEnd) {
         now_ += 300ms;
         queue_.add(++last_, Priority::urgent, "urgent", now_);
         const std::vector<std::uint64_t> order = queue_.serving_order();
+        queue_.begin(order.front());
+        queue_.account(order.front(), 50);
         queue_.served({order.front()}, now_);
         queue_.remove(order.front());
         std::erase(waiting, order.front());
