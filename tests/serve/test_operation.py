@@ -151,6 +151,18 @@ def test_while_the_model_is_loaded_clients_hear_when_to_come_back():
             assert response.status_code == 503 and int(response.headers["Retry-After"]) > 0, path
 
 
+def test_a_stream_is_written_to_its_end_after_a_signal():
+    server = Served()
+    body = {"prompt": "Once", "n_predict": 300, "ignore_eos": True, "stream": True}
+    with requests.post(server.url + "/completion", json=body, stream=True, timeout=60) as response:
+        lines = (line for line in response.iter_lines() if line)
+        next(lines)
+        server.process.send_signal(signal.SIGTERM)
+        assert b'"stop":true' in list(lines)[-1]
+    assert server.process.wait(timeout=60) == 0
+    running.remove(server)
+
+
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_at_once_that_is_loading(stop):
     with loading_server() as (process, _, output):

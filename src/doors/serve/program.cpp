@@ -83,12 +83,12 @@ public:
                 fmt::format("stopping; answers that are being written have {} s", kGrace.count()));
             server.refuse_requests();
             std::this_thread::sleep_for(kLastWords);
-            listener.stop();
             const auto until = std::chrono::steady_clock::now() + kGrace;
             while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)
                 if (const int signal = arriving(std::chrono::milliseconds(50));
                     signal > 0 && signal != SIGHUP)
                     break;
+            listener.stop();  // it breaks off what is still being written
             server.stop();
             if (server.loads_a_model() && server.active() == 0) std::_Exit(0);  // for nobody
         });
