@@ -349,7 +349,7 @@ stress-serve: ## 10,000 requests to headrace serve by 2,000 clients that come an
 
 soak-serve: ## headrace serve at full load for an hour: files are swapped, models and prompts given back, the server ended and killed, its disk filled; every answer is checked (MINUTES=)
 	@$(BUILD) --target products
-	@PYTHONPATH=tests/serve $(VENV) bench/serve_soak.py $(if $(MINUTES),--minutes $(MINUTES))
+	@$(VENV) bench/serve_soak.py $(if $(MINUTES),--minutes $(MINUTES))
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import operator
 import os
 import random
 import shutil
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests/serve"))
 from raw_http import Connection, request_bytes
 from serve_models import write_story_model, write_vector_model
 from serve_programs import Program, end_with_the_servers
@@ -59,10 +61,15 @@ def write_models(folder: Path) -> None:
     os.link(folder / "old.gguf", folder / f"models/{SWAPPED}.gguf")
     write_vector_model(folder / "models/vectors.gguf")
     shutil.copy(ROOT / "models/tiny-chat-q8_0.gguf", folder / "models/chat.gguf")
-    sections = [f"[writer{n}]\nmodel = {folder}/models/writer{n}.gguf\n" for n in range(WRITERS)]
-    sections.append(f"[{SWAPPED}]\nmodel = {folder}/models/{SWAPPED}.gguf\n")
-    invariant = "batch-invariant = true\n"  # so that an answer is right or wrong
-    (folder / "models.ini").write_text("".join(section + invariant for section in sections))
+    writers = {f"writer{n}": folder / f"models/writer{n}.gguf" for n in range(WRITERS)}
+    write_preset(folder / "models.ini", writers | {SWAPPED: folder / f"models/{SWAPPED}.gguf"})
+    files = {name: folder / f"{name}.gguf" for name in ("old", "new")}
+    write_preset(folder / "learnt.ini", writers | files)
+
+
+def write_preset(path: Path, models: dict[str, Path]) -> None:
+    """batch-invariant, so that an answer is right or wrong."""
+    path.write_text("".join(f"[{n}]\nmodel = {f}\nbatch-invariant = true\n" for n, f in models.items()))
 
 
 @dataclass
@@ -78,15 +85,16 @@ class Soak:
     clients: list[Client] = field(default_factory=list)
     is_over: bool = False
 
-    def flags(self) -> list[object]:
-        models = ["--models-dir", self.folder / "models", "--models-preset", self.folder / "models.ini"]
-        return [
-            *models, "--models-max", 3, "-c", 2048, "-np", 4, "-t", 2, "--metrics", "--log-disable",
-            "--cache-dir", self.disk / "prompts", "--cache-disk", CACHE_MIB,
-        ]  # fmt: skip
-
     def start(self) -> None:
-        self.program = Program("headrace", [self.program_file, "serve"], self.flags(), OUT / "serve-soak.log")
+        cache = ("--cache-dir", self.disk / "prompts", "--cache-disk", CACHE_MIB)
+        self.start_with("models.ini", "--metrics", *cache)
+
+    def start_with(self, preset: str, *flags: object) -> None:
+        all_flags = [
+            "--models-dir", self.folder / "models", "--models-preset", self.folder / preset, *flags,
+            "--models-max", 3, "-c", 2048, "-np", 4, "-t", 2, "--log-disable",
+        ]  # fmt: skip
+        self.program = Program("headrace", [self.program_file, "serve"], all_flags, OUT / "serve-soak.log")
         self.life, self.counted = Life(self.program.port), {}
 
     async def ask(self, request: bytes):
@@ -97,21 +105,19 @@ class Soak:
             connection.close()
 
     async def learn(self) -> None:
-        """What is right, from answers one after the other."""
-        names = {f"writer{n}": f"writer{n}" for n in range(WRITERS)} | {"old": SWAPPED, "new": SWAPPED}
-        for file, model in names.items():
-            if file == "new":
-                self.put_in_place(file)
-                await asyncio.sleep(3)  # a file that has just changed is not looked at
+        """What is right: from a server that keeps nothing, of files that stay, one answer after the other."""
+        for file in [*(f"writer{n}" for n in range(WRITERS)), "old", "new"]:
             self.expected.texts[file] = [
-                written_text(await self.ask(writing(model, number, streams=False)))
+                written_text(await self.ask(writing(file, number, streams=False)))
                 for number in range(PROMPTS)
             ]
-        if self.expected.texts["old"] == self.expected.texts["new"]:
-            raise SystemExit("the file that took the other's place never answered")
+        if any(map(operator.eq, self.expected.texts["old"], self.expected.texts["new"])):
+            raise SystemExit("two files write the same after a prompt: nobody can tell which one answers")
         for number in range(PROMPTS):
             answer = await self.ask(embedding_request(number))
             self.expected.vectors.append(answer.json()["data"][0]["embedding"])
+        await asyncio.to_thread(self.program.stop)
+        self.start()
 
     def put_in_place(self, file: str) -> None:
         shutil.copy(self.folder / f"{file}.gguf", self.folder / "next")
@@ -126,9 +132,10 @@ class Soak:
         return False
 
     async def swap(self) -> None:
-        file = "new" if self.tally.counts["swaps"] % 2 else "old"
+        file = "old" if self.tally.counts["swaps"] % 2 else "new"
         for client in self.clients:
             client.seen = ""
+        self.expected.swapped = ["old", "new"]
         self.put_in_place(file)
         await asyncio.sleep(2)
 
@@ -136,6 +143,7 @@ class Soak:
             return any(client.seen == file for client in self.clients)
 
         if await self.until(has_answered, "an answer of a new file"):
+            self.expected.swapped = [file]
             self.tally.counts["swaps"] += 1
 
     async def restart(self) -> None:
@@ -265,7 +273,7 @@ def soak(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         write_models(Path(folder))
         soak = Soak(Path(folder), options.cache_folder, options.headrace)
-        soak.start()
+        soak.start_with("learnt.ini")
         try:
             asyncio.run(run(soak, options))
         finally:

@@ -100,13 +100,16 @@ class Expected:
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     vectors: list[list[float]] = field(default_factory=list)
+    #: The files that may answer for SWAPPED: another list at every swap, and when the new file has answered.
+    swapped: list[str] = field(default_factory=lambda: ["old"])
 
     def check_text(self, files: list[str], number: int, text: str) -> str:
         """The file whose answer it is. Raises ValueError where it is none's."""
         for file in files:
             if self.texts[file][number] == text:
                 return file
-        raise ValueError(f"mixed answers: {files} never write {text!r} after prompt {number}")
+        others = [file for file, texts in self.texts.items() if texts[number] == text]
+        raise ValueError(f"mixed answers: {files} never write {text!r} after prompt {number}, but {others}")
 
 
 class Client:
@@ -170,12 +173,14 @@ class Client:
     async def writes(self, identity: str) -> str:
         model = self.random.choice([f"writer{i}" for i in range(WRITERS)] + [SWAPPED])
         number = self.random.randrange(PROMPTS)
+        before = self.expected.swapped
         answer = await self.ask(writing(model, number, streams=self.random.random() < 0.5))
         if answer is None:
             return "told to come again"
-        files = ["old", "new"] if model == SWAPPED else [model]
+        now = self.expected.swapped
+        files = sorted({*before, *now}) if model == SWAPPED else [model]
         file = self.expected.check_text(files, number, written_text(answer))
-        if model == SWAPPED:
+        if model == SWAPPED and before is now:  # not of a file before
             self.seen = file
         return "answered"
 

@@ -16,12 +16,13 @@
 namespace headrace::llm {
 namespace {
 
-/// A file's identity: another file under the same name is another model. Empty where there is none.
+/// A file's identity: another file under the same name is another model, and one that came back from another
+/// name has changed, too: what was in its place meanwhile may have been read. Empty where there is none.
 std::string identity_of(const std::string& path) {
     struct stat file {};
     if (path.empty() || stat(path.c_str(), &file) != 0) return {};
-    return fmt::format("{}:{}:{}:{}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
-                       file.st_mtim.tv_nsec);
+    return fmt::format("{}:{}:{}:{}.{}:{}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
+                       file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
 /// Of all files that weights and adapters come from. Those that are missing are an error of the load.
