@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -305,6 +306,10 @@ def test_the_unit_keeps_keys_as_credentials_and_has_a_folder_of_its_own(tmp_path
         said = wait_for(lambda: re.search(r"listens at (http://[\d.:]+)", output.read_text()), 30)
         assert requests.get(said[1] + "/props").status_code == 401
         assert requests.get(said[1] + "/props", headers={"Authorization": "Bearer secret"}).status_code == 200
+        (tmp_path / "keys").write_text("another\n")
+        subprocess.run(unit["ExecReload"].replace("$MAINPID", str(process.pid)).split(), check=True)
+        other = {"Authorization": "Bearer another"}
+        assert wait_for(lambda: requests.get(said[1] + "/props", headers=other).status_code == 200, 30)
     finally:
         process.terminate()
         assert process.wait(timeout=20) == 0
