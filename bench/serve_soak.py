@@ -81,7 +81,6 @@ class Soak:
     program_file: Path
     tally: Tally = field(default_factory=Tally)
     expected: Expected = field(default_factory=Expected)
-    statuses: list[str] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
     is_over: bool = False
 
@@ -105,7 +104,10 @@ class Soak:
             connection.close()
 
     async def learn(self) -> None:
-        """What is right: from a server that keeps nothing, of files that stay, one answer after the other."""
+        """What is right: from a server that keeps nothing, of files that stay, one answer after the other.
+
+        Then the server of the soak takes its place.
+        """
         for file in [*(f"writer{n}" for n in range(WRITERS)), "old", "new"]:
             self.expected.texts[file] = [
                 written_text(await self.ask(writing(file, number, streams=False)))
