@@ -90,6 +90,7 @@ using Resource = std::variant<std::monostate, Tensor, std::shared_ptr<Graph>, st
 template <class T>
 constexpr std::uint32_t type_number() {
     return []<class... Kinds>(const std::variant<Kinds...>*) {
+        static_assert((std::is_same_v<T, Kinds> || ...));
         std::uint32_t number = 0;
         static_cast<void>(((std::is_same_v<T, Kinds> || (++number, false)) || ...));
         return number;
