@@ -124,6 +124,11 @@ bench-fast: ## precision="fast" beside exact products and OpenVINO as it comes, 
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/fast_precision.py $(if $(MODELS),--models $(MODELS))
 
+bench-published: ## ten published architectures that nothing was tuned for, exact and fast, beside ONNX Runtime and OpenVINO (MODELS="convnext_tiny hifigan")
+	@$(BUILD) --target products
+	@$(PYTHON) tools/setup.py --on-demand openvino
+	@$(VENV) bench/published.py $(if $(MODELS),--models $(MODELS))
+
 bench-neighbors: ## what a loaded model costs other programs, idle and at six runs a second, beside ONNX Runtime (MODELS="minilm_128 resnet18")
 	@$(BUILD) --target products
 	@$(VENV) bench/neighbors.py $(if $(MODELS),--models $(MODELS))
@@ -298,7 +303,7 @@ test-transformers: node ## compare transformers.js on headrace/onnxruntime-node 
 bench-node: node ## what a dispatch of a 4x4 matmul costs in JavaScript, and a round trip
 	@node bench/node_dispatch.mjs
 
-web: ## compile the graph lane to WebAssembly for headrace/web, with and without threads, in node/native/web (fetches Emscripten from Debian sid into the user's cache: 165 MB)
+web: ## compile the graph lane to WebAssembly for headrace/web, with and without threads and relaxed SIMD, in node/native/web (fetches Emscripten from Debian sid into the user's cache: 165 MB)
 	@$(PYTHON) tools/setup.py
 	@$(PYTHON) tools/setup.py --node
 	@PYTHONPATH=tools $(VENV) -m web
@@ -346,6 +351,10 @@ stress-llm: ## 10,000 requests of 200 sessions with cancels, swaps and bad input
 stress-serve: ## 10,000 requests to headrace serve by 2,000 clients that come and leave at random; every answer is checked (REQUESTS=, CLIENTS=)
 	@$(BUILD) --target products
 	@$(VENV) bench/serve_stress.py $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(CLIENTS),--clients $(CLIENTS))
+
+soak-serve: ## headrace serve at full load for an hour: files are swapped, models and prompts given back, the server ended and killed, its disk filled; every answer is checked (MINUTES=)
+	@$(BUILD) --target products
+	@$(VENV) bench/serve_soak.py $(if $(MINUTES),--minutes $(MINUTES))
 
 setup: ## only install and fetch what the build needs; cmake --preset default works afterwards
 	@$(PYTHON) tools/setup.py

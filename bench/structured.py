@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What JSON schemas cost: tokens per second of eight streams under each schema of the tests, and without it.
 
-    python bench/structured.py [--model q8_0|q4_0|f16] [--schema NAME ...] [--temperature T ...]
+    python bench/structured.py [--model q8_0|q4_0|f16] [--schema NAME ...] [--temperature T ...] [--rounds N]
 
 The model has Qwen3-0.6B's shape and random weights (bench/make_llm.py), which want another token than the
 schema nearly always: the hardest case. A real model's choice is mostly right, and then only looked at.
@@ -30,19 +30,24 @@ def write(model, jobs):
         return time.perf_counter() - start, [reply.generated_tokens for reply in replies]
 
 
-def measure(model, schema, temperature, count):
-    """Tokens per second with and without the schema, whose first answers build what later ones share."""
+def measure(model, schema, temperature, count, rounds):
+    """Tokens per second with and without the schema, whose first answers build what later ones share.
+
+    The sides take turns; part is the median over the rounds.
+    """
     usual = [{"temperature": temperature, "seed": seed, "n_predict": count} for seed in range(STREAMS)]
-    seconds, lengths = write(model, [{**job, "json_schema": schema} for job in usual])
-    free = [
-        {**job, "n_predict": length, "ignore_eos": True} for job, length in zip(usual, lengths, strict=True)
-    ]
-    free_seconds, free_lengths = write(model, free)
-    return {
-        "structured": sum(lengths) / seconds,
-        "free": sum(free_lengths) / free_seconds,
-        "tokens": sum(lengths),
-    }
+    speeds = []
+    for _ in range(rounds):
+        seconds, lengths = write(model, [{**job, "json_schema": schema} for job in usual])
+        free = [
+            {**job, "n_predict": length, "ignore_eos": True}
+            for job, length in zip(usual, lengths, strict=True)
+        ]
+        free_seconds, free_lengths = write(model, free)
+        speeds.append((sum(lengths) / seconds, sum(free_lengths) / free_seconds))
+    structured, free = (statistics.median(side) for side in zip(*speeds, strict=True))
+    part = statistics.median(structured / free for structured, free in speeds)
+    return {"structured": structured, "free": free, "tokens": sum(lengths), "part": part}
 
 
 def main():
@@ -53,6 +58,7 @@ def main():
     parser.add_argument("--schema", nargs="*", help="default: all twenty")
     parser.add_argument("--generate", type=int, default=64, help="tokens of each answer at most")
     parser.add_argument("--temperature", type=float, nargs="*", default=[0, 0.8])
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, default=OUT / "structured.json")
     options = parser.parse_args()
     schemas = json.loads((ROOT / "tests/llm/schemas.json").read_text())
@@ -61,8 +67,8 @@ def main():
         write(model, [{"n_predict": 8}] * STREAMS)
         for temperature in options.temperature:
             for name in options.schema or schemas:
-                row = measure(model, schemas[name], temperature, options.generate)
-                row |= {"schema": name, "temperature": temperature, "part": row["structured"] / row["free"]}
+                row = measure(model, schemas[name], temperature, options.generate, options.rounds)
+                row |= {"schema": name, "temperature": temperature}
                 rows.append(row)
                 print(
                     f"{name:28} {temperature:3} {row['tokens']:4} tokens {row['free']:7.1f} "

@@ -1,5 +1,6 @@
-# Node's addon as WebAssembly, for a browser's workers: node/src on Node-API as node/src/web has it in JavaScript. Two modules
-# of the same objects: with threads, for pages that are cross-origin isolated, and without.
+# Node's addon as WebAssembly, for a browser's workers: node/src on Node-API as node/src/web has it in JavaScript. Four modules
+# of the same objects: with threads, for pages that are cross-origin isolated, and without; each once more with products by
+# relaxed SIMD, which not every browser compiles.
 set(web_folder ${PROJECT_SOURCE_DIR}/node/native/web)
 set(library ${PROJECT_SOURCE_DIR}/node/src/web/node_api_library.js)
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/node/src/*.cpp)
@@ -23,9 +24,17 @@ function(headrace_web_module name)
     -sABORTING_MALLOC=0 -sEXIT_RUNTIME=0)
   set_target_properties(${name} PROPERTIES SUFFIX .mjs RUNTIME_OUTPUT_DIRECTORY ${web_folder} LINK_DEPENDS ${library})
 endfunction()
-headrace_web_module(headrace-threads -pthread "-sPTHREAD_POOL_SIZE=Module['threads']" -sPTHREAD_POOL_SIZE_STRICT=2)
+set(threads -pthread "-sPTHREAD_POOL_SIZE=Module['threads']" -sPTHREAD_POOL_SIZE_STRICT=2)
+headrace_web_module(headrace-threads ${threads})
 headrace_web_module(headrace-single -no-pthread)
-add_custom_target(web_modules DEPENDS headrace-threads headrace-single)
+headrace_web_module(headrace-threads-relaxed ${threads} -mrelaxed-simd)
+headrace_web_module(headrace-single-relaxed -no-pthread -mrelaxed-simd)
+foreach(name headrace-threads-relaxed headrace-single-relaxed)
+  # What these define is not taken from the library of kernels.
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:headrace_kernels_relaxed>)
+endforeach()
+add_custom_target(web_modules
+  DEPENDS headrace-threads headrace-single headrace-threads-relaxed headrace-single-relaxed)
 
 # Tests of C++ that run in Node.
 add_custom_target(web_tests)

@@ -10,7 +10,7 @@ export interface InstallOptions {
   force?: boolean;
   /** Of pages that are cross-origin isolated; the processor's, at most 16. */
   threads?: number;
-  /** The URL of the folder with headrace-threads.* and headrace-single.*; beside the package's files. */
+  /** The URL of the folder with headrace-*.mjs and headrace-*.wasm; beside the package's files. */
   base?: string | URL;
 }
 export interface Installed {

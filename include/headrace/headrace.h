@@ -17,7 +17,8 @@
 /// Every function throws headrace::Exception on failure.
 namespace headrace {
 
-class Graph;  ///< opaque here; built by a door (headrace/webnn.h) or loaded from a file
+class Graph;         ///< opaque here; built by a door (headrace/webnn.h) or loaded from a file
+class TensorMemory;  ///< opaque: of a Tensor (headrace/tensor.h)
 
 /// Weights stay in the file's pages, which are read when used: the file must not be shortened meanwhile (the
 /// system would end the process). Replacing it by a new file is safe.
@@ -157,6 +158,9 @@ struct RunStats {
     std::size_t naive_bytes = 0;                       ///< activations, if each had memory of its own
     std::int64_t inputs_bound = 0, inputs_copied = 0;  ///< of the last run
     std::int64_t outputs_bound = 0, outputs_copied = 0;
+    /// Inputs, outputs and states that the last run copied, and what went between the devices of its graph.
+    std::int64_t copies = 0;
+    std::size_t copied_bytes = 0;
     std::int64_t iterations = 0;  ///< of all loops, in the last run
 };
 
@@ -181,16 +185,18 @@ private:
 
 HEADRACE_API Executable compile(const Graph& graph, const CompileOptions& options = {});
 
-/// Caller's memory of one input: dense, row-major.
+/// Caller's memory of one input: dense, row-major; Tensor::input() makes one of a tensor.
 struct InputView {
     DType dtype = DType::f32;
     std::span<const std::int64_t> shape;
     const void* data = nullptr;
+    TensorMemory* memory = nullptr;  ///< of a tensor, which may have its content on a device: not in `data`
 };
 /// Caller's memory for one output; `bytes` must be the output's size for the inputs given.
 struct OutputView {
     void* data = nullptr;
     std::size_t bytes = 0;
+    TensorMemory* memory = nullptr;  ///< of a tensor, which may be written on a device in place of `data`
 };
 
 /// One stream of runs of an executable: owns activations and states. Not for two threads at once.

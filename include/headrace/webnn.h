@@ -137,10 +137,10 @@ struct MLTensorDescriptor {
     std::vector<std::int64_t> shape;
     bool readable = false, writable = false;
     bool constant = false;         ///< of createConstantTensor
-    bool exportableToGPU = false;  ///< kept for those who ask; tensors lie with the CPU
+    bool exportableToGPU = false;  ///< kept for those who ask
 };
 
-/// Typed memory that belongs to a context.
+/// Typed memory that belongs to a context. Where graphs of a device use it, it lies in that device's memory.
 class HEADRACE_API MLTensor {
 public:
     struct State;

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ._argument_errors import with_article, wrong
 from ._core import GraphWriter, compile, hinted_options
 
 _TYPES = {"str": str, "int": int, "bool": bool}
@@ -56,7 +57,7 @@ def _check_type(name: str, value: Any) -> None:
     wanted = _TYPES.get({**_declared(), **_OF_HINTS}[name])
     if wanted is None or isinstance(value, wanted) or (wanted is int and hasattr(type(value), "__index__")):
         return
-    raise TypeError(f"load: {name} is {value!r}, a {type(value).__name__}; it must be a {wanted.__name__}")
+    raise TypeError(f"load: {wrong(name, value, with_article(wanted.__name__))}")
 
 
 _OF_HINTS = {"power_preference": "str", "accelerated": "bool", "device_type": "str"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._argument_errors import wrong
 from ._core import Graph, OnnxModel, compile, load_graph, open_onnx
 from ._options import OptionError, check_names, checked
 from .model import Model
@@ -114,7 +115,11 @@ def open_model(source: Any) -> OnnxModel:
         return open_onnx(_serialized(source))
     if isinstance(source, (str, os.PathLike)) and not os.path.exists(source):
         raise FileNotFoundError(errno.ENOENT, "there is no such ONNX model", os.fspath(source))
-    return open_onnx(source)
+    try:
+        return open_onnx(source)
+    except TypeError:
+        wanted = "a path, the bytes of an ONNX model or an onnx.ModelProto"
+        raise TypeError(f"load: {wrong('path', source, wanted)}") from None
 
 
 def _serialized(model: Any) -> bytes:

@@ -318,6 +318,10 @@ def main(arguments: list[str]) -> int:
             option = f"--model {path}" if options.model and name == "default" else f"--alias {name}={path}"
             print(f"headrace wasm: {option}: there is no such file", file=sys.stderr)
             return 2
+    if not options.guest.is_file():
+        found = "is no file" if options.guest.exists() else "there is no such file"
+        print(f"headrace wasm: {options.guest}: {found}", file=sys.stderr)
+        return 2
     # Python's own handler would wait for the end of the guest's call.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.setdefault("HEADRACE_LOG", "warn")  # what is printed is the guest's

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "argument_errors.h"
 #include "bindings.h"
 #include "headrace/headrace.h"
 
@@ -64,4 +65,5 @@ NB_MODULE(_core, m) {
     headrace::python::bind_exchange(m);
     headrace::python::bind_tokenizer(m);
     headrace::python::bind_text_encoder(m);
+    headrace::python::say_argument_errors(m);
 }

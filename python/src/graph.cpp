@@ -55,8 +55,9 @@ SharedGraph graph_from(nb::handle source) {
     if (nb::isinstance<nb::str>(source) || nb::hasattr(source, "__fspath__"))
         return load_graph(source, std::nullopt, std::nullopt);
     const auto type = nb::cast<std::string>(source.type().attr("__name__"));
-    throw nb::type_error(
-        ("compile: a " + type + " is no graph; pass a Graph, the bytes of a graph file or its path").c_str());
+    throw nb::type_error(("compile: graph is of the type " + type +
+                          "; it must be a Graph, the bytes of a graph file or its path")
+                             .c_str());
 }
 
 void bind_graphs(nb::module_& m) {

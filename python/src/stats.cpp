@@ -46,6 +46,8 @@ nb::dict to_dict(const RunStats& s) {
     dict["inputs_copied"] = s.inputs_copied;
     dict["outputs_bound"] = s.outputs_bound;
     dict["outputs_copied"] = s.outputs_copied;
+    dict["copies"] = s.copies;
+    dict["copied_bytes"] = s.copied_bytes;
     dict["iterations"] = s.iterations;
     nb::list nodes;
     for (const NodeStats& n : s.nodes) nodes.append(to_dict(n));

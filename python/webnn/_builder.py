@@ -90,7 +90,7 @@ def input(self: MLGraphBuilder, name: str, shape: Any, data_type: str | None = N
         raise TypeError("input: data_type is missing")
     if not isinstance(data_type, str):
         data_type = np.dtype(data_type).name
-    for i, extent in enumerate(shape):
+    for i, extent in enumerate(_descriptors.dimensions("input", shape)):
         if isinstance(extent, str):
             raise TypeError(
                 f"input: shape[{i}] is {extent!r}; it must be a number, or for a dynamic dimension "

@@ -32,10 +32,14 @@ def operand(call: str, descriptor: Mapping[str, Any]) -> tuple[Any, str]:
     given = by_our_names(call, descriptor, OPERAND)
     if given.get("data_type") is None:
         raise TypeError(f"{call}: the descriptor {dict(descriptor)!r} lacks dataType")
-    shape = given.get("shape", [])
+    return dimensions(call, given.get("shape", [])), given["data_type"]
+
+
+def dimensions(call: str, shape: Any) -> Any:
+    """shape, which must be a list."""
     if isinstance(shape, (str, Mapping)) or not isinstance(shape, Iterable):
         raise TypeError(f"{call}: shape is {shape!r}; it must be a list of dimensions")
-    return shape, given["data_type"]
+    return shape
 
 
 def is_data_type(value: object) -> bool:

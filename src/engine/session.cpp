@@ -12,7 +12,7 @@ namespace headrace {
 
 namespace {
 
-void reset_state(const Value& state, StateMemory& memory) {
+void reset_state(const Value& state, TensorMemory& memory) {
     if (state.constant)
         std::memcpy(memory.host(), state.constant->bytes.data(), memory.bytes());
     else
@@ -48,6 +48,8 @@ void add(RunStats& total, const RunStats& next) {
     total.inputs_copied += next.inputs_copied;
     total.outputs_bound += next.outputs_bound;
     total.outputs_copied += next.outputs_copied;
+    total.copies += next.copies;
+    total.copied_bytes += next.copied_bytes;
 }
 
 }  // namespace
@@ -71,10 +73,11 @@ struct Session::Impl {
     std::int64_t iterations = 0;       ///< of loops, in the last run
     bool states_are_lost = false;
     std::int64_t detoured = 0;  ///< outputs of the last run that were made elsewhere, and copied
-    ShapeKey key;               ///< reused from run to run, so that a run allocates nothing
+    std::size_t detoured_bytes = 0;
+    ShapeKey key;  ///< reused from run to run, so that a run allocates nothing
 
     Status allocate_states(std::span<const Session* const> sharing);
-    std::shared_ptr<StateMemory> state_like(const Value& state) const;
+    std::shared_ptr<TensorMemory> state_like(const Value& state) const;
     void reset_states();
     Result<Instance*> instance_for(const ShapeKey& shapes);
     Result<std::unique_ptr<Instance>> adapted(const ShapeKey& shapes);
@@ -93,7 +96,7 @@ struct Session::Impl {
     Result<std::size_t> find_state(const std::string& name, std::size_t bytes) const;
 };
 
-std::shared_ptr<StateMemory> Session::Impl::state_like(const Value& state) const {
+std::shared_ptr<TensorMemory> Session::Impl::state_like(const Value& state) const {
     for (std::size_t i = 0; i < states.size(); ++i) {
         const Value& own = exe->graph.value(exe->graph.states[i]);
         if (own.name == state.name && own.type == state.type) return states[i];
@@ -104,11 +107,12 @@ std::shared_ptr<StateMemory> Session::Impl::state_like(const Value& state) const
 Status Session::Impl::allocate_states(std::span<const Session* const> sharing) {
     for (ValueId id : exe->graph.states) {
         const Value& state = exe->graph.value(id);
-        std::shared_ptr<StateMemory> memory;
+        std::shared_ptr<TensorMemory> memory;
         for (std::size_t i = 0; !memory && i < sharing.size(); ++i)
             memory = sharing[i]->impl_->state_like(state);
         if (!memory) {
-            HR_ASSIGN(memory, StateMemory::make(*exe->buffers, state.type.bytes(), state.name));
+            HR_ASSIGN(memory, TensorMemory::make(*exe->buffers, state.type.bytes(),
+                                                 fmt::format("state '{}'", state.name)));
             reset_state(state, *memory);
         }
         states.push_back(std::move(memory));
@@ -170,6 +174,9 @@ Status Session::Impl::check_inputs(std::span<const InputView> inputs) const {
         if (inputs[i].dtype != declared.type.dtype)
             return invalid("input '{}' is {}, the graph declares {}", declared.name, name_of(inputs[i].dtype),
                            declared.type.str());
+        if (inputs[i].memory && inputs[i].memory->bytes() != input_bytes(inputs[i]))
+            return invalid("input '{}' is a tensor of {} bytes, its shape takes {}", declared.name,
+                           inputs[i].memory->bytes(), input_bytes(inputs[i]));
         const auto& shape = inputs[i].shape;
         const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
         if (!inputs[i].data && !empty) return invalid("input '{}' has no data", declared.name);
@@ -186,6 +193,9 @@ Status Session::Impl::check_outputs(const Graph& graph, std::span<const OutputVi
         if (outputs[i].bytes != needed)
             return invalid("output '{}': {} bytes of memory given, {} needs {}", name, outputs[i].bytes,
                            graph.value(id).type.str(), needed);
+        if (outputs[i].memory && outputs[i].memory->bytes() != needed)
+            return invalid("output '{}' is a tensor of {} bytes, {} needs {}", name,
+                           outputs[i].memory->bytes(), graph.value(id).type.str(), needed);
         if (!outputs[i].data && needed > 0) return invalid("output '{}' has no memory", name);
     }
     return success();
@@ -197,7 +207,8 @@ Result<std::vector<Detour>> Session::Impl::detours(std::span<const InputView> in
                                                    bool reuse_buffers) const {
     std::vector<Detour> made;
     for (std::size_t o = 0; o < outputs.size(); ++o) {
-        const auto& [data, bytes] = outputs[o];
+        void* const data = outputs[o].data;
+        const std::size_t bytes = outputs[o].bytes;
         for (std::size_t p = 0; p < o; ++p)
             if (overlap(data, bytes, outputs[p].data, outputs[p].bytes))
                 return invalid("output '{}' overlaps the memory of output '{}'", exe->graph.outputs[o].first,
@@ -217,13 +228,18 @@ Status Session::Impl::run_instance(Instance& instance, std::span<const InputView
                                    std::span<const OutputView> outputs, const RunOptions& options) {
     HR_ASSIGN(auto elsewhere, detours(inputs, outputs, options.reuse_buffers));
     detoured = static_cast<std::int64_t>(elsewhere.size());
+    detoured_bytes = 0;
     const int threads = options.threads > 0 ? usable_threads(options.threads) : exe->threads();
     if (elsewhere.empty()) return instance.run(inputs, outputs, threads, options);
     std::vector<OutputView> views(outputs.begin(), outputs.end());
-    for (Detour& d : elsewhere) views[d.output].data = d.memory.data();
+    for (Detour& d : elsewhere) views[d.output] = {d.memory.data(), outputs[d.output].bytes};
     HR_TRY(instance.run(inputs, views, threads, options));
-    for (const Detour& d : elsewhere)
-        std::memcpy(outputs[d.output].data, d.memory.data(), outputs[d.output].bytes);
+    for (const Detour& d : elsewhere) {
+        const OutputView& output = outputs[d.output];
+        std::memcpy(output.data, d.memory.data(), output.bytes);
+        detoured_bytes += output.bytes;
+        if (output.memory) output.memory->written_on_host();
+    }
     return success();
 }
 
@@ -336,14 +352,12 @@ void Session::run(std::span<const InputView> inputs, const MakeOutputs& make_out
 
 void Session::read_state(const std::string& name, void* data, std::size_t bytes) const {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    value_or_throw(impl_->states[i]->bring_to_host());
-    std::memcpy(data, impl_->states[i]->host(), bytes);
+    value_or_throw(impl_->states[i]->read(data));
 }
 
 void Session::write_state(const std::string& name, const void* data, std::size_t bytes) {
     const std::size_t i = value_or_throw(impl_->find_state(name, bytes));
-    std::memcpy(impl_->states[i]->host(), data, bytes);
-    impl_->states[i]->written_on_host();
+    value_or_throw(impl_->states[i]->write(data));
 }
 
 void Session::reset_states() {
@@ -368,6 +382,8 @@ RunStats Session::stats() const {
     const std::int64_t detoured = std::min(impl_->detoured, stats.outputs_bound);
     stats.outputs_bound -= detoured;
     stats.outputs_copied += detoured;
+    stats.copies += impl_->detoured;
+    stats.copied_bytes += impl_->detoured_bytes;
     const Plan& plan = instance.plan();
     stats.nodes.resize(plan.nodes.size(), {.device = "CPU"});
     for (std::size_t i = 0; i < plan.nodes.size(); ++i) {

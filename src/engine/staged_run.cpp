@@ -34,14 +34,16 @@ Result<ConstView> StagedRun::view(ValueId id) {
     }
     if (value.kind == ValueKind::state) {
         const auto at = std::ranges::find(graph_.states, id) - graph_.states.begin();
-        StateMemory& memory = *states_[static_cast<std::size_t>(at)];
+        TensorMemory& memory = *states_[static_cast<std::size_t>(at)];
         HR_TRY(memory.bring_to_host());
         return ConstView{value.type.dtype, sizes_.emplace_back(value.type.sizes()), memory.host()};
     }
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
-        if (graph_.inputs[i] == id)
+        if (graph_.inputs[i] == id) {
+            if (inputs_[i].memory) HR_TRY(inputs_[i].memory->bring_to_host());
             return ConstView{value.type.dtype, inputs_[i].shape,
                              static_cast<const std::byte*>(inputs_[i].data)};
+        }
     return unsupported("'{}' is no input and computed by no stage", value.name);
 }
 
@@ -214,8 +216,9 @@ Status StagedRun::run_last(const Stage& stage, Session& session, const Session::
             for (const ValueId id : stage.made) {
                 const auto at =
                     std::ranges::find(graph_.outputs, id, &std::pair<std::string, ValueId>::second);
-                here.push_back(outputs[static_cast<std::size_t>(at - graph_.outputs.begin())]);
-                held_[id].elsewhere = here.back().data;
+                const OutputView& output = outputs[static_cast<std::size_t>(at - graph_.outputs.begin())];
+                here.push_back({output.data, output.bytes});
+                held_[id].elsewhere = output.data;
             }
             return here;
         },
@@ -233,6 +236,7 @@ Status StagedRun::copy_outputs(std::span<const OutputView> outputs) {
             return invalid("output '{}': {} bytes of memory given, it needs {}", name, outputs[i].bytes,
                            bytes);
         if (outputs[i].data != found.data && bytes > 0) std::memmove(outputs[i].data, found.data, bytes);
+        if (outputs[i].memory) outputs[i].memory->written_on_host();
     }
     return success();
 }

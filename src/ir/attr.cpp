@@ -38,7 +38,7 @@ struct Printer {
 };
 
 Error mistyped(AttrKind wanted, const AttrValue& v) {
-    return invalid("{} is not a {}", text_of(v), name_of(wanted));
+    return invalid("{} is not {} {}", text_of(v), wanted == AttrKind::integer ? "an" : "a", name_of(wanted));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMostBytes = 512;  // of a name
+constexpr std::size_t kMostBytes = 2048;  // of a name
 
 }  // namespace
 

@@ -83,9 +83,9 @@ private:
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             ValueId& id = node.inputs[i];
             if (id == kNoValue) continue;
-            HR_ASSIGN(id, images_.turns(node, i)         ? image(id, order)
-                          : turns && may_broadcast(node) ? broadcast(id, order)
-                                                         : as_given(id));
+            HR_ASSIGN(id, images_.turns(node, i)            ? image(id, order)
+                          : turns && may_broadcast(node, i) ? broadcast(id, order)
+                                                            : as_given(id));
         }
         if (!turns) return keep(std::move(node));
         ++counts_["nodes_turned"];
@@ -122,8 +122,10 @@ private:
         return image(id, images_.of(id));
     }
 
-    /// Whether operands that are no images are in the place of some: constants, and what is broadcast.
-    static bool may_broadcast(const Node& node) {
+    /// Whether an operand that is no image is in the place of one: a constant, and what is broadcast, but no
+    /// table, which has a rank of its own.
+    static bool may_broadcast(const Node& node, std::size_t i) {
+        if (node.op->rule(static_cast<int>(i)).max_rank < 4) return false;
         return node.op->layout == LayoutRule::any ||
                (node.op->layout == LayoutRule::axes && node.op->variadic);
     }

@@ -203,6 +203,10 @@ Status ensure_scratch(Binding& binding, std::size_t bytes, const BufferPool& buf
 Status CpuInstance::bind_input(Binding& binding, const InputView& view) {
     const std::size_t bytes = ggml_nbytes(binding.tensor);
     if (bytes == 0) return success();
+    if (view.memory) {
+        HR_ASSIGN(const bool copied, view.memory->bring_to_host());
+        if (copied) note_copy(bytes);
+    }
     if (is_aligned(view.data, binding.alignment)) {
         binding.bind(const_cast<void*>(view.data));
         ++stats_.inputs_bound;
@@ -212,6 +216,7 @@ Status CpuInstance::bind_input(Binding& binding, const InputView& view) {
     std::memcpy(binding.scratch.data(), view.data, bytes);
     binding.bind(binding.scratch.data());
     ++stats_.inputs_copied;
+    note_copy(bytes);
     return success();
 }
 
@@ -233,7 +238,10 @@ void CpuInstance::copy_outputs(std::span<const OutputView> outputs) {
         if (from->data == outputs[i].data || outputs[i].bytes == 0) continue;
         std::memcpy(outputs[i].data, from->data, outputs[i].bytes);
         ++stats_.outputs_copied;
+        note_copy(outputs[i].bytes);
     }
+    for (const OutputView& output : outputs)
+        if (output.memory) output.memory->written_on_host();
 }
 
 /// An error about memory for the activations says which of them takes most.
@@ -290,6 +298,8 @@ Status CpuInstance::run(std::span<const InputView> inputs, std::span<const Outpu
                         const RunOptions& options) {
     using Clock = std::chrono::steady_clock;
     stats_.inputs_bound = stats_.inputs_copied = stats_.outputs_bound = stats_.outputs_copied = 0;
+    stats_.copies = 0;
+    stats_.copied_bytes = 0;
     HR_TRY(bring_states(nullptr));
     for (std::size_t i = 0; i < inputs.size(); ++i) HR_TRY(bind_input(inputs_[i], inputs[i]));
     for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(bind_output(outputs_[i], outputs[i]));

@@ -41,8 +41,11 @@ void Instance::place_leaves(const States& states) {
 }
 
 Status Instance::bring_states(const Device* device) {
-    for (std::size_t i = 0; i < states_.size(); ++i)
-        HR_TRY(is_on_device(i) ? states_[i]->bring_to(*device) : states_[i]->bring_to_host());
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+        HR_ASSIGN(const bool copied,
+                  is_on_device(i) ? states_[i]->bring_to(*device) : states_[i]->bring_to_host());
+        if (copied) note_copy(states_[i]->bytes());
+    }
     return success();
 }
 

@@ -9,12 +9,12 @@
 #include "plan/plan.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
-#include "run/state_memory.h"
+#include "run/tensor_memory.h"
 
 namespace headrace {
 
 /// A session's state tensors, shared by its instances and perhaps with other sessions.
-using States = std::vector<std::shared_ptr<StateMemory>>;
+using States = std::vector<std::shared_ptr<TensorMemory>>;
 
 /// A plan made runnable: the ggml graph with its memory. Belongs to one session.
 class Instance {
@@ -47,6 +47,10 @@ protected:
     void note_written_states(const Device* device);
     bool is_on_device(std::size_t state) const {
         return state < plan_->device_states.size() && plan_->device_states[state];
+    }
+    void note_copy(std::size_t bytes) {
+        ++stats_.copies;
+        stats_.copied_bytes += bytes;
     }
     Status take_failures();
     /// "the largest is that of NODE, of N bytes": for errors about memory for results.

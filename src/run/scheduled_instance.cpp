@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <map>
-#include <string_view>
 
 #include "emit/emit.h"
 #include "ggml-backend.h"
@@ -11,9 +8,11 @@
 #include "remote/host.h"
 #include "run/arena.h"
 #include "run/device_call.h"
+#include "run/device_operands.h"
 #include "run/host_memory.h"
 #include "run/instance.h"
 #include "run/node_shares.h"
+#include "run/node_watch.h"
 #include "run/thread_pool.h"
 
 namespace headrace {
@@ -43,19 +42,28 @@ private:
     Status check_hosts() const;
     std::string device_names() const;
     void count_activations();
-    void assign_backends();
+    std::vector<ggml_backend*> backends_of_nodes();
+    void choose_operands(std::span<ggml_backend* const> backends);
+    void assign_backends(std::span<ggml_backend* const> backends);
     void assign_leaves();
     bool place_in(const Arena& arena);
     Status compute_graph();
     Status compute(bool profile);
     Status compute_on_device(int threads, bool profile);
-    void read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
+    const Device& device() const { return placed_.front()->device; }
+    Status place_operands(std::span<const InputView> inputs, std::span<const OutputView> outputs);
+    void write_inputs(std::span<const InputView> inputs);
+    Status read_output(std::size_t i, std::span<const InputView> inputs, const OutputView& output);
 
     std::vector<std::shared_ptr<DeviceConstants::Placed>> placed_;  // outlives what is in the devices' memory
     std::vector<std::shared_ptr<remote::Host>> hosts_;
     std::vector<Backend> devices_;
     Backend cpu_;
     std::vector<std::size_t> device_of_node_, device_of_constant_;  // where the plan wants a device
+    BackendBuffer placeholder_;                                     // of operands, before the first run
+    DeviceOperands operands_;
+    bool operands_moved_ = false;  // since the run before
+    SplitCopies split_copies_;
     std::vector<BackendBuffer> arenas_;  // of activations that ggml's allocator has no part in
     std::unique_ptr<ggml_backend_sched, SchedFree> sched_;
 };
@@ -123,7 +131,8 @@ void ScheduledInstance::assign_leaves() {
     const auto assign = [&](ggml_tensor* t, const Backend& backend) {
         ggml_backend_sched_set_tensor_backend(sched_.get(), t, backend.get());
     };
-    for (ggml_tensor* t : lowered_.inputs) assign(t, cpu_);
+    for (std::size_t i = 0; i < lowered_.inputs.size(); ++i)
+        assign(lowered_.inputs[i], operands_.inputs[i] ? devices_.front() : cpu_);
     for (std::size_t i = 0; i < lowered_.states.size(); ++i)
         assign(lowered_.states[i], is_on_device(i) ? devices_.front() : cpu_);
     for (std::size_t i = 0; i < lowered_.constants.size(); ++i) {
@@ -132,12 +141,12 @@ void ScheduledInstance::assign_leaves() {
     }
 }
 
-/// Our plan places every tensor; the scheduler only cuts the graph and moves data. Where it had to choose, it
-/// would end the process over a tensor in a memory whose device refuses it. What the plan adds to a lowering,
-/// the device was not asked about: where it refuses that, the node runs on the CPU with ggml's own kernel.
-void ScheduledInstance::assign_backends() {
+/// What the plan adds to a lowering, the device was not asked about: where it refuses that, the node runs on
+/// the CPU with ggml's own kernel.
+std::vector<ggml_backend*> ScheduledInstance::backends_of_nodes() {
+    std::vector<ggml_backend*> backends(static_cast<std::size_t>(ggml_graph_n_nodes(lowered_.graph)),
+                                        cpu_.get());
     stats_.nodes.clear();
-    assign_leaves();
     for (std::size_t i = 0; i < plan_->nodes.size(); ++i) {
         const auto [first, last] = lowered_.node_ranges[i];
         const std::size_t device = device_of_node_[i];
@@ -147,13 +156,36 @@ void ScheduledInstance::assign_backends() {
             const ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
             on_device = Emit::is_for_cpu(t) || ggml_backend_supports_op(devices_[device].get(), t);
         }
-        for (int n = first; n < last; ++n) {
-            ggml_tensor* t = ggml_graph_node(lowered_.graph, n);
-            ggml_backend_t chosen = on_device && !Emit::is_for_cpu(t) ? devices_[device].get() : cpu_.get();
-            if (is_view(t)) chosen = ggml_backend_sched_get_tensor_backend(sched_.get(), t->view_src);
-            ggml_backend_sched_set_tensor_backend(sched_.get(), t, chosen);
-        }
+        for (int n = first; n < last; ++n)
+            if (on_device && !Emit::is_for_cpu(ggml_graph_node(lowered_.graph, n)))
+                backends[static_cast<std::size_t>(n)] = devices_[device].get();
         stats_.nodes.push_back({.device = on_device ? placed_[device]->device.name : "CPU"});
+    }
+    return backends;
+}
+
+/// Of one device of this machine. What several hosts share, and what they have of a graph, goes by the
+/// scheduler's copies.
+void ScheduledInstance::choose_operands(std::span<ggml_backend* const> backends) {
+    operands_.inputs.resize(lowered_.inputs.size());
+    operands_.outputs.resize(lowered_.outputs.size());
+    if (!hosts_.empty() || devices_.size() > 1) return;
+    operands_ = choose_device_operands(lowered_, plan_->graph, backends, devices_.front().get());
+    placeholder_.reset(ggml_backend_buft_alloc_buffer(ggml_backend_dev_buffer_type(device().handle), 0));
+    for (auto* operands : {&operands_.inputs, &operands_.outputs})
+        for (const auto& operand : *operands)
+            if (operand) operand->hold_place(placeholder_.get());
+}
+
+/// Our plan places every tensor; the scheduler only cuts the graph and moves data. Where it had to choose, it
+/// would end the process over a tensor in a memory whose device refuses it.
+void ScheduledInstance::assign_backends(std::span<ggml_backend* const> backends) {
+    assign_leaves();
+    for (std::size_t n = 0; n < backends.size(); ++n) {
+        ggml_tensor* t = ggml_graph_node(lowered_.graph, static_cast<int>(n));
+        ggml_backend_t chosen = backends[n];
+        if (is_view(t)) chosen = ggml_backend_sched_get_tensor_backend(sched_.get(), t->view_src);
+        ggml_backend_sched_set_tensor_backend(sched_.get(), t, chosen);
     }
 }
 
@@ -196,7 +228,9 @@ Status ScheduledInstance::prepare(const States& states, const Device& named, Dev
     sched_.reset(ggml_backend_sched_new(backends.data(), nullptr, static_cast<int>(backends.size()),
                                         static_cast<std::size_t>(n) + leaves + 64, false, false));
     place_empty_tensors(lowered_);
-    assign_backends();
+    const std::vector<ggml_backend*> backends_of = backends_of_nodes();
+    choose_operands(backends_of);
+    assign_backends(backends_of);
     HR_ASSIGN(const std::vector<Arena> arenas, arenas_beside_ggml(lowered_, sched_.get()));
     if (!std::all_of(arenas.begin(), arenas.end(), [&](const Arena& arena) { return place_in(arena); }) ||
         (n > 0 && !ggml_backend_sched_alloc_graph(sched_.get(), lowered_.graph)))
@@ -206,32 +240,16 @@ Status ScheduledInstance::prepare(const States& states, const Device& named, Dev
             "use smaller inputs, or the device 'cpu'",
             device_names(), stats_.naive_bytes, largest_result());
     stats_.splits = ggml_backend_sched_get_n_splits(sched_.get());
+    split_copies_ = count_split_copies(lowered_);
     for (ggml_backend_t b : backends)
         stats_.arena_bytes += ggml_backend_sched_get_buffer_size(sched_.get(), b);
     return check_hosts();
 }
 
-/// What ggml's scheduler tells of every node when it is asked to stop after each.
-struct NodeWatch {
-    using Clock = std::chrono::steady_clock;
-    std::map<const ggml_tensor*, std::size_t> ir_nodes;  ///< of each ggml node, its IR node
-    std::vector<NodeStats>* nodes;
-    Clock::time_point begin = Clock::now(), last = begin;
-
-    static bool after_node(ggml_tensor* tensor, bool ask, void* self) {
-        if (ask) return true;  // yes, this node is of interest
-        auto& watch = *static_cast<NodeWatch*>(self);
-        const auto now = Clock::now();
-        const auto us = [](auto d) { return std::chrono::duration<double, std::micro>(d).count(); };
-        if (const auto it = watch.ir_nodes.find(tensor); it != watch.ir_nodes.end()) {
-            NodeStats& node = (*watch.nodes)[it->second];
-            if (node.duration_us == 0) node.start_us = us(watch.last - watch.begin);
-            node.duration_us += us(now - watch.last);
-        }
-        watch.last = now;
-        return true;  // go on
-    }
-};
+/// Asked whether it wants to see a node: none, so that ggml's scheduler computes each split whole, but as a
+/// graph without a number. ggml's CUDA backend replays what it has recorded of a numbered graph, with the
+/// addresses that its tensors had then, and compares those of any other.
+bool wants_no_node(ggml_tensor*, bool, void*) { return false; }
 
 Status ScheduledInstance::compute_graph() {
     const std::string names = device_names();
@@ -245,7 +263,12 @@ Status ScheduledInstance::compute_graph() {
 
 Status ScheduledInstance::compute(bool profile) {
     if (stats_.ggml_nodes == 0) return success();  // ggml's backends want at least one node
-    if (!profile) return compute_graph();
+    if (!profile) {
+        if (operands_moved_) ggml_backend_sched_set_eval_callback(sched_.get(), &wants_no_node, nullptr);
+        const Status status = compute_graph();
+        ggml_backend_sched_set_eval_callback(sched_.get(), nullptr, nullptr);
+        return status;
+    }
     NodeWatch watch{.nodes = &stats_.nodes};
     for (std::size_t i = 0; i < lowered_.node_ranges.size(); ++i) {
         stats_.nodes[i].start_us = stats_.nodes[i].duration_us = 0;
@@ -275,34 +298,85 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
     for (const auto& host : hosts_) order.push_back(host.get());
     std::sort(order.begin(), order.end());
     for (remote::Host* host : order) turns.emplace_back(host->turn());
-    // An input that no node reads has no memory on any device.
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        if (lowered_.inputs[i]->buffer)
-            ggml_backend_tensor_set(lowered_.inputs[i], inputs[i].data, 0, ggml_nbytes(lowered_.inputs[i]));
-    stats_.inputs_copied = static_cast<std::int64_t>(inputs.size());
+    stats_.inputs_bound = stats_.inputs_copied = stats_.outputs_bound = stats_.outputs_copied = 0;
+    stats_.copies = split_copies_.count;
+    stats_.copied_bytes = split_copies_.bytes;
     stats_.threads = threads;
-    HR_TRY(bring_states(&placed_.front()->device));
-    const Status computed = compute_on_device(threads, options.profile);
-    note_written_states(&placed_.front()->device);
-    HR_TRY(computed);
-    HR_TRY(take_failures());
+    HR_TRY(bring_states(&device()));
+    HR_TRY(place_operands(inputs, outputs));
     HR_TRY(device_call(device_names(), [&] {
-        for (std::size_t i = 0; i < outputs.size(); ++i) read_output(i, inputs, outputs[i]);
+        write_inputs(inputs);
         return success();
     }));
-    stats_.outputs_copied = static_cast<std::int64_t>(outputs.size());
+    const Status computed = compute_on_device(threads, options.profile);
+    note_written_states(&device());
+    HR_TRY(computed);
+    HR_TRY(take_failures());
+    HR_TRY(device_call(device_names(), [&]() -> Status {
+        for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(read_output(i, inputs, outputs[i]));
+        return success();
+    }));
     return check_hosts();
 }
 
-void ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs,
-                                    const OutputView& output) {
-    if (output.bytes == 0) return;
-    for (std::size_t k = 0; k < inputs.size(); ++k)  // an input handed through may have no memory of its own
-        if (lowered_.inputs[k] == lowered_.outputs[i]) {
-            std::memcpy(output.data, inputs[k].data, output.bytes);
-            return;
-        }
-    ggml_backend_tensor_get(lowered_.outputs[i], output.data, 0, output.bytes);
+/// Gives what lies on the device its memory for this run: tensors theirs, which get their newest content.
+Status ScheduledInstance::place_operands(std::span<const InputView> inputs,
+                                         std::span<const OutputView> outputs) {
+    operands_moved_ = false;
+    const auto place = [&](DeviceOperand& operand, TensorMemory* memory) -> Status {
+        const void* before = operand.tensor()->data;
+        HR_TRY(memory ? operand.use(*memory, device()) : operand.use_own(device()));
+        operands_moved_ |= operand.tensor()->data != before;
+        return success();
+    };
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        TensorMemory* memory = inputs[i].memory;
+        DeviceOperand* operand = operands_.inputs[i].get();
+        if (operand) HR_TRY(place(*operand, memory));
+        if (!memory) continue;
+        HR_ASSIGN(const bool copied, operand ? memory->bring_to(device()) : memory->bring_to_host());
+        if (copied) note_copy(memory->bytes());
+        if (operand) ++(copied ? stats_.inputs_copied : stats_.inputs_bound);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (DeviceOperand* operand = operands_.outputs[i].get()) HR_TRY(place(*operand, outputs[i].memory));
+    return success();
+}
+
+/// Of the host's memory, which stays as it is until the device has waited for all of the run. An input that
+/// no node reads has no memory on any device.
+void ScheduledInstance::write_inputs(std::span<const InputView> inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        ggml_tensor* t = lowered_.inputs[i];
+        if (!t->buffer || (operands_.inputs[i] && inputs[i].memory)) continue;
+        const std::size_t bytes = ggml_nbytes(t);
+        if (operands_.inputs[i])
+            ggml_backend_tensor_set_async(devices_.front().get(), t, inputs[i].data, 0, bytes);
+        else
+            ggml_backend_tensor_set(t, inputs[i].data, 0, bytes);
+        ++stats_.inputs_copied;
+        note_copy(bytes);
+    }
+}
+
+Status ScheduledInstance::read_output(std::size_t i, std::span<const InputView> inputs,
+                                      const OutputView& output) {
+    if (output.bytes == 0) return success();
+    if (output.memory && operands_.outputs[i]) {
+        output.memory->written_on(device());
+        ++stats_.outputs_bound;
+        return success();
+    }
+    ++stats_.outputs_copied;
+    note_copy(output.bytes);
+    const auto handed = std::ranges::find(lowered_.inputs, lowered_.outputs[i]);
+    if (handed != lowered_.inputs.end())  // an input handed through may have no memory of its own
+        std::memcpy(output.data, inputs[static_cast<std::size_t>(handed - lowered_.inputs.begin())].data,
+                    output.bytes);
+    else
+        ggml_backend_tensor_get(lowered_.outputs[i], output.data, 0, output.bytes);
+    if (output.memory) output.memory->written_on_host();
+    return success();
 }
 
 }  // namespace

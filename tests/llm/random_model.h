@@ -18,7 +18,8 @@ namespace headrace::llm {
 /// has the vocabulary of the chat model of this repository.
 class RandomModel {
 public:
-    RandomModel(const std::string& architecture, ggml_type type) : architecture_(architecture), type_(type) {
+    RandomModel(const std::string& architecture, ggml_type type, unsigned seed = 17)
+        : architecture_(architecture), type_(type), random_(seed) {
         gguf_context* chat = gguf_init_from_file(checkout_path("models/tiny-chat-q8_0.gguf").c_str(),
                                                  {.no_alloc = true, .ctx = nullptr});
         file_ = gguf_init_empty();
@@ -103,7 +104,7 @@ private:
     const TemporaryFolder folder_;
     const std::string architecture_;
     const ggml_type type_;
-    std::mt19937 random_{17};
+    std::mt19937 random_;
     std::int64_t vocabulary_ = 0;
     gguf_context* file_ = nullptr;
     ggml_context* tensors_ = nullptr;

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 
 import * as webnn from '../../node/webnn.mjs';
+import { install } from '../../node/lib/webnn/index.js';
 import { operators } from '../../node/lib/webnn/operators.js';
 
 const context = await navigator.ml.createContext({ accelerated: false });
@@ -31,6 +32,13 @@ test('navigator.ml is one object, and only of navigator', () => {
   assert.equal(set, undefined);
   assert.ok(enumerable);
   assert.throws(() => get.call({}), TypeError);
+});
+
+test('a navigator without a prototype of its own has the attribute alone', () => {
+  const global = { navigator: {} };
+  install(global, navigator.ml);
+  assert.equal(global.navigator.ml, navigator.ml);
+  assert.ok(!('ml' in {}));
 });
 
 test('import and require give the same classes', () => {

@@ -158,6 +158,47 @@ def test_whole_numbers_of_two_bits_are_tables_and_matrices() -> None:
     near(taken, matrix[[2, 0]])
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zeros", ["none", "bytes", "real"])
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_matrices_of_few_bits_have_zero_points_of_all_forms_and_scales_in_any_order(
+    bits: int, zeros: str, is_ordered: bool
+) -> None:
+    """In NumPy: ONNX Runtime lacks some of these."""
+    rng = np.random.default_rng(3)
+    n, blocks, block = 5, 4, 16
+    k, most = blocks * block, 2**bits - 1
+    whole = rng.integers(0, most + 1, [n, k])
+    scales = rng.uniform(0.01, 0.1, [n, blocks]).astype(np.float32)
+    middle = np.full([n, blocks], 2.0 ** (bits - 1))
+    if zeros == "bytes":
+        middle = rng.integers(0, most + 1, [n, blocks]).astype(np.float64)
+    elif zeros == "real":
+        middle = rng.uniform(0, most, [n, blocks]).astype(np.float32).astype(np.float64)
+    order = rng.permutation(k) // block if is_ordered else np.arange(k) // block
+    matrix = (whole - middle[:, order]) * scales[:, order]
+
+    def packed(numbers: np.ndarray) -> np.ndarray:
+        parts = numbers.astype(np.uint8).reshape(*numbers.shape[:-1], -1, 8 // bits)
+        return sum(parts[..., i] << (bits * i) for i in range(8 // bits)).astype(np.uint8)
+
+    stored = {"none": None, "bytes": packed(middle).ravel(), "real": middle.astype(np.float32).ravel()}[zeros]
+    x = reals(rng, 3, k)
+    y = y_of(
+        "MatMulNBits",
+        x,
+        Constant(packed(whole).reshape(n, blocks, -1)),
+        Constant(scales.ravel()),
+        None if stored is None else Constant(stored),
+        Constant(order.astype(np.int32)) if is_ordered else None,
+        K=k,
+        N=n,
+        bits=bits,
+        block_size=block,
+    )
+    near(y, x @ matrix.T)
+
+
 def test_operators_of_onnxs_own_kind() -> None:
     x = reals(RNG, 3, 3)
     near(y_of("Trilu", x), np.triu(x))

@@ -32,6 +32,23 @@ def check(model: onnx.ModelProto, *feeds: dict[str, np.ndarray], tmp_path: Path 
                 assert_same(actual[name], value, 1e-5)
 
 
+def test_nodes_may_lie_before_what_they_and_their_bodies_read() -> None:
+    model = model_of("""
+    chosen (float[n] x) => (float[n] y) {
+      late = Neg (x)
+      any = ReduceMax <keepdims = 0> (late)
+      zero = Constant <value_float = 0.0> ()
+      positive = Greater (any, zero)
+      y = If <then_branch = a () => (float[n] t) { t = Relu (late) },
+              else_branch = b () => (float[n] e) { e = Sub (zero, late) }> (positive)
+    }
+    """)
+    nodes = list(reversed(model.graph.node))
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    check(model, {"x": np.float32([1, -2, 3])}, {"x": np.float32([1, 2])})
+
+
 COUNTING = model_of("""
 counted (float[n] x, int64 most) => (float[n] y, float[k] sums) {
   yes = Constant <value_int = 1> ()

@@ -192,7 +192,9 @@ def test_what_becomes_a_link_while_it_is_opened_is_not_followed(tmp_path, way: s
     swapping.start()
     try:
         ends = {"read": 0, "refused": 0}
-        for _ in range(400):
+        for i in range(20_000):
+            if i >= 400 and min(ends.values()) > 0:  # a busy machine takes longer to show both
+                break
             try:
                 graph = import_graph(folder / "model.onnx")
             except (ValueError, OSError):

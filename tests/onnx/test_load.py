@@ -232,8 +232,8 @@ def test_bad_options_are_explained_whatever_the_model_is(path, options, message:
         ({"thread": 1}, "load: there is no option 'thread'; did you mean 'threads'"),
         ({"dimension": {}}, "load: there is no option 'dimension'; did you mean 'dimensions'"),
         ({"q": 1}, "load: there is no option 'q'; there are accelerated, .*, weights"),
-        ({"tuning": 1}, "load: tuning is 1, a int; it must be a str"),
-        ({"device": 3}, "load: device is 3, a int; it must be a str"),
+        ({"tuning": 1}, "load: tuning is 1, an int; it must be a str"),
+        ({"device": 3}, "load: device is 3, an int; it must be a str"),
         ({"round_activations": "no"}, "load: round_activations is 'no', a str; it must be a bool"),
     ],
 )

@@ -200,6 +200,21 @@ TEST(ChooseLayouts, TurnsTheAxesOfWhatLiesBetween) {
     });
 }
 
+TEST(ChooseLayouts, LeavesTablesOfBytesAsTheyAre) {
+    Images t;
+    t.between([](Images& t, ValueId x) {
+        const ValueId scale = t.constant("", DType::f32, {}, std::vector<float>{0.02f});
+        const ValueId zero = t.constant("", DType::u8, {}, std::vector<std::uint8_t>{128});
+        std::vector<std::uint8_t> squares(256);
+        for (std::size_t i = 0; i < squares.size(); ++i) squares[i] = static_cast<std::uint8_t>(i * i >> 8);
+        const ValueId bytes = t.op("quantize_linear", {x, scale, zero});
+        const ValueId looked_up = t.op("byte_table", {bytes, t.constant("", DType::u8, {256}, squares)});
+        return t.op("dequantize_linear", {looked_up, scale, zero});
+    });
+    EXPECT_EQ(count_nodes(t.choose(), "transpose"), 2U);
+    EXPECT_EQ(t.counts.at("nodes_turned"), 5);
+}
+
 TEST(ChooseLayouts, TakesMeansOverPixelsAsTheyLie) {
     Images t;
     t.output("y", t.op("reduce_mean", {t.conv(t.conv(t.x))}, {{"axes", List{2, 3}}}));

@@ -31,6 +31,7 @@ struct Linear : TinyGraph {
         std::mt19937 random(1);
         std::vector<int> whole(static_cast<std::size_t>(TensorType{q.type, shape}.elements()));
         for (int& v : whole) v = std::uniform_int_distribution<int>(q.low, q.high)(random);
+        whole.front() = q.low;  // whatever this library's distribution draws
         std::vector<float> scales(static_cast<std::size_t>(TensorType{DType::f32, q.scales}.elements()));
         for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = q.scale * static_cast<float>(i + 1);
         std::vector<ValueId> operands{constant("q", q.type, shape, pack(q.type, whole)),

@@ -285,7 +285,9 @@ def test_bad_options_are_named(options: dict, message: str) -> None:
 
 
 def test_what_is_no_graph_is_named(tmp_path) -> None:
-    with pytest.raises(TypeError, match="a int is no graph; pass a Graph, the bytes of a graph file or its"):
+    with pytest.raises(
+        TypeError, match="graph is of the type int; it must be a Graph, the bytes of a graph file or its"
+    ):
         headrace.compile(3)
     with pytest.raises(OSError, match=r"absent\.hrg"):
         headrace.compile(tmp_path / "absent.hrg")

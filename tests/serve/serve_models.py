@@ -67,9 +67,9 @@ WORDS = [
 class Writer:
     """A GGUF file; random numbers come in the order of the calls, the same in every file."""
 
-    def __init__(self, path: Path, architecture: str, **split) -> None:
+    def __init__(self, path: Path, architecture: str, seed: int = 7, **split) -> None:
         self.gguf = gguf.GGUFWriter(path, architecture, **split)
-        self.random = np.random.default_rng(7)
+        self.random = np.random.default_rng(seed)
 
     def tensor(self, name: str, values: np.ndarray) -> None:
         self.gguf.add_tensor(name, values.astype(np.float32))
@@ -121,15 +121,15 @@ class Writer:
         self.tensor("output.weight", output)
 
 
-def write_story_model(path: Path, files: int = 1, context: int = CONTEXT) -> None:
+def write_story_model(path: Path, files: int = 1, context: int = CONTEXT, seed: int = 7) -> None:
     """Llama's architecture with random weights, and the vocabulary of its first tokenizers.
 
     That is bytes, letters and some merges; 1 is "<s>" and 2 "</s>". It writes letters and merges only, and
     never ends an answer. It has no chat template. files: more than one splits it; their names are made of the
-    path's.
+    path's. seed: another one gives other weights.
     """
     split = {"split_max_tensors": -(-(3 + LAYERS * 9) // files)} if files > 1 else {}
-    writer = Writer(path, "llama", **split)
+    writer = Writer(path, "llama", seed, **split)
     writer.gguf.add_name("Tiny Stories")
     writer.shape(context)
     writer.gguf.add_head_count_kv(HEADS)

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -151,6 +152,18 @@ def test_while_the_model_is_loaded_clients_hear_when_to_come_back():
             assert response.status_code == 503 and int(response.headers["Retry-After"]) > 0, path
 
 
+def test_a_stream_is_written_to_its_end_after_a_signal():
+    server = Served()
+    body = {"prompt": "Once", "n_predict": 300, "ignore_eos": True, "stream": True}
+    with requests.post(server.url + "/completion", json=body, stream=True, timeout=60) as response:
+        lines = (line for line in response.iter_lines() if line)
+        next(lines)
+        server.process.send_signal(signal.SIGTERM)
+        assert b'"stop":true' in list(lines)[-1]
+    assert server.process.wait(timeout=60) == 0
+    running.remove(server)
+
+
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_at_once_that_is_loading(stop):
     with loading_server() as (process, _, output):
@@ -293,6 +306,10 @@ def test_the_unit_keeps_keys_as_credentials_and_has_a_folder_of_its_own(tmp_path
         said = wait_for(lambda: re.search(r"listens at (http://[\d.:]+)", output.read_text()), 30)
         assert requests.get(said[1] + "/props").status_code == 401
         assert requests.get(said[1] + "/props", headers={"Authorization": "Bearer secret"}).status_code == 200
+        (tmp_path / "keys").write_text("another\n")
+        subprocess.run(unit["ExecReload"].replace("$MAINPID", str(process.pid)).split(), check=True)
+        other = {"Authorization": "Bearer another"}
+        assert wait_for(lambda: requests.get(said[1] + "/props", headers=other).status_code == 200, 30)
     finally:
         process.terminate()
         assert process.wait(timeout=20) == 0

@@ -80,7 +80,8 @@ def in_rust(name: str, folder: Path) -> Path:
 
 
 def node_host(folder: Path, library: Path):
-    """Runs a component with one model in Node, by jco: its exit status, and what it printed."""
+    """Runs a component with one model in Node, by jco: its exit status, and what it printed. folders: the
+    guest's names, and the folders."""
     need_from_npm("jco")
     try:
         addon = wasm_chat.compile_addon(folder / "addon.node")
@@ -95,9 +96,14 @@ def node_host(folder: Path, library: Path):
     host = wasm_chat.SOURCES / "node/component_host.mjs"
     environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
 
-    def run_in_node(guest: Path, model: str, *arguments: str) -> tuple[int, str]:
-        command = [program, "--no-warnings", *flags, host, addon, library, model, guest, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    def run_in_node(
+        guest: Path, model: str, *arguments: str, folders: dict[str, Path] | None = None, told: str = ""
+    ) -> tuple[int, str]:
+        options = [part for name, path in (folders or {}).items() for part in ("--dir", f"{path}::{name}")]
+        command = [program, "--no-warnings", *flags, host, *options, addon, library, model, guest, *arguments]
+        done = subprocess.run(
+            command, input=told, capture_output=True, text=True, timeout=300, env=environment
+        )
         return done.returncode, done.stdout + done.stderr
 
     return run_in_node

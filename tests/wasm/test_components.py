@@ -19,6 +19,20 @@ import component_fuzz  # noqa: E402
 from guest_toolchains import component_of, in_javascript, in_python, in_rust, node_host, run  # noqa: E402
 
 RUN = wasm_chat.SOURCES / "component_run.wasm"
+#: Says how many variables it has, and what is in the file that its argument names.
+LOOKS_AROUND = """
+#include <stdio.h>
+extern char **environ;
+int main(int count, char **arguments) {
+    int variables = 0;
+    while (environ[variables]) ++variables;
+    printf("%d variables\\n", variables);
+    char text[64] = "";
+    FILE *file = count > 1 ? fopen(arguments[1], "r") : NULL;
+    if (file) fgets(text, sizeof text, file);
+    puts(file ? text : "no file");
+}
+"""
 GREEDY = 'parameters:text:{"temperature": 0}'
 
 
@@ -178,6 +192,26 @@ def test_node_keeps_no_files_of_a_guest_that_ends_itself(library, sums, tmp_path
     code, _ = node_host(tmp_path, library)(RUN, f"sums={sums}", "missing.onnx")
     assert code == 1
     assert list(folder.iterdir()) == []
+
+
+def test_a_guest_in_node_sees_no_variables_and_the_folders_that_it_is_given(node, sums, tmp_path):
+    source = tmp_path / "looks_around.c"
+    source.write_text(LOOKS_AROUND)
+    module = wasm_chat.compile_guest(tmp_path / "module.wasm", source=source)
+    guest = component_of(module, tmp_path / "guest.wasm")
+    (tmp_path / "note.txt").write_text("written by the host")
+    assert node(guest, f"sums={sums}", str(source)) == (0, "0 variables\nno file\n")
+    folders = {"/data": tmp_path}
+    assert node(guest, f"sums={sums}", "/data/note.txt", folders=folders) == (
+        0,
+        "0 variables\nwritten by the host\n",
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    assert node(guest, f"sums={sums}", "/data/../note.txt", folders={"/data": other}) == (
+        0,
+        "0 variables\nno file\n",
+    )
 
 
 def test_a_component_in_rust_chats_by_pieces_under_both_hosts(library, node, model, tmp_path):

@@ -15,7 +15,7 @@ pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup in
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 pytest.importorskip("safetensors", reason="the weights of MiniLM need the package safetensors")
 minilm = pytest.importorskip("minilm.model", reason="tokenizers is not installed: make build")
-from guest_toolchains import in_python, in_rust  # noqa: E402
+from guest_toolchains import in_javascript, in_python, in_rust, node_host  # noqa: E402
 
 LINES = ["The cat sleeps on the warm sofa.", "Prices have risen again this year.", "He mends a bicycle."]
 QUESTIONS = ["everything is getting more expensive", "a tired animal, resting"]
@@ -28,7 +28,7 @@ def in_c(_: str, folder: Path) -> Path:
         pytest.skip(str(missing))
 
 
-LANGUAGES = {"C": in_c, "Rust": in_rust, "Python": in_python}
+LANGUAGES = {"C": in_c, "Rust": in_rust, "Python": in_python, "JavaScript": in_javascript}
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,32 @@ def expected() -> str:
     return "\n".join(printed) + "\n"
 
 
+@pytest.fixture(scope="module")
+def guest_in(tmp_path_factory):
+    """The guest in a language, which is made once."""
+    folder = tmp_path_factory.mktemp("guests")
+    return cache(lambda language: LANGUAGES[language]("search", folder))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_guest_finds_what_headrace_load_finds(language, network, expected, tmp_path):
-    made = LANGUAGES[language]("search", tmp_path)
+def test_a_guest_finds_what_headrace_load_finds(language, network, expected, guest_in):
     folder = minilm.model_file("vocab.txt").parent
-    command = [sys.executable, "-m", "headrace", "wasm", made, f"--alias=minilm={network}"]
+    command = [sys.executable, "-m", "headrace", "wasm", guest_in(language), f"--alias=minilm={network}"]
     done = subprocess.run(
         list(map(str, [*command, f"--dir={folder}::/minilm", "--", *QUESTIONS])),
         input="\n".join(LINES), capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert done.stdout == expected
+
+
+@pytest.mark.parametrize("language", ["Python", "JavaScript"])
+def test_a_component_finds_the_same_in_node(language, network, expected, library, guest_in, tmp_path):
+    node, folders = node_host(tmp_path, library), {"/minilm": minilm.model_file("vocab.txt").parent}
+    told = "\n".join(LINES)
+    found = node(guest_in(language), f"minilm={network}", *QUESTIONS, folders=folders, told=told)
+    assert found == (0, expected)
+
+
+def test_a_component_in_javascript_says_that_it_has_no_words(network, library, guest_in, tmp_path):
+    code, printed = node_host(tmp_path, library)(guest_in("JavaScript"), f"minilm={network}", *QUESTIONS)
+    assert (code, printed) == (1, "the host gives no folder /minilm\n")

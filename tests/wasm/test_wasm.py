@@ -324,7 +324,9 @@ def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path
     no_start = tmp_path / "no_start.wasm"
     no_start.write_bytes(wasmtime.wat2wasm("(module)"))
     assert "exports no _start" in headrace_wasm(no_start, code=1)
-    assert "no_such.wasm" in headrace_wasm(tmp_path / "no_such.wasm", code=1)
+    no_such = tmp_path / "no_such.wasm"
+    assert headrace_wasm(no_such, code=2) == f"headrace wasm: {no_such}: there is no such file\n"
+    assert headrace_wasm(tmp_path, code=2) == f"headrace wasm: {tmp_path}: is no file\n"
     assert "JSON" in headrace_wasm(guest, "--config", "{", code=2)
     assert "NAME=PATH" in headrace_wasm(guest, "--alias", "tiny", code=2)
     assert "refused with 1" in headrace_wasm(guest, "--config", '{"max_sessions": "x"}', code=1)

@@ -10,7 +10,7 @@ from provision.base import BUILD, ROOT
 from web.server import serving
 
 MODELS = [BUILD / "models" / name for name in ("digits.hrg", "minilm/onnx/model.onnx")]
-NEEDED = [ROOT / "node/native/web/headrace-threads.wasm", *MODELS]
+NEEDED = [ROOT / "node/native/web/headrace-threads-relaxed.wasm", *MODELS]
 
 
 @pytest.fixture(scope="module", autouse=True)

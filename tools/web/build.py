@@ -14,7 +14,7 @@ MODULES = base.ROOT / "node/native/web"
 SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
 NODE_HEADERS = "/usr/include/node"
 GOOGLETEST = "/usr/src/googletest"
-# One set of objects for both modules: linked without -pthread, their atomics are plain accesses.
+# One set of objects for all modules: linked without -pthread, their atomics are plain accesses.
 COMPILE_FLAGS = "-msimd128 -fwasm-exceptions -pthread"
 GGML_FLAGS = [
     "-DBUILD_SHARED_LIBS=OFF",

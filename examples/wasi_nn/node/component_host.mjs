@@ -1,6 +1,8 @@
 // Runs a component that uses models by wasi:nn 0.2, in Node:
-//   JCO_FOLDER=... node component_host.mjs ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]
+//   JCO_FOLDER=... node component_host.mjs [--dir FOLDER::NAME] ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]
 // jco, of npm's @bytecodealliance/jco in JCO_FOLDER, makes JavaScript of the component; wasi_nn.mjs has what it imports.
+// A guest has its arguments, the standard streams, clocks and random numbers, and may read and write in the folders of
+// each --dir, under their names. It gets no variables and no network.
 // HEADRACE_CONFIG may hold parameters; see docs/guests.md.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -10,16 +12,21 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { WasiNn } from './wasi_nn.mjs';
 
-const [addon, library, named, guest, ...rest] = process.argv.slice(2);
+const given = process.argv.slice(2), preopens = {};
+while (given[0] === '--dir' && given[1]) {
+  const [folder, name] = given.splice(0, 2)[1].split('::');
+  preopens[name ?? folder] = resolve(folder);
+}
+const [addon, library, named, guest, ...rest] = given;
 if (!guest || !named.includes('=')) {
-  console.error('usage: node component_host.mjs ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]');
+  console.error(
+    'usage: node component_host.mjs [--dir FOLDER::NAME] ADDON.node LIBRARY.so NAME=MODEL GUEST.wasm [ARGUMENT...]');
   process.exit(2);
 }
 const packages = createRequire(join(process.env.JCO_FOLDER ?? process.cwd(), 'package.json'));
 const load = (name) => import(pathToFileURL(packages.resolve(name)));
 const { transpile } = await load('@bytecodealliance/jco');
 const { WASIShim } = await load('@bytecodealliance/preview2-shim/instantiation');
-const { _setArgs } = await load('@bytecodealliance/preview2-shim/cli');
 
 const nn = createRequire(import.meta.url)(resolve(addon));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
@@ -35,16 +42,16 @@ try {
     await writeFile(join(folder, file), content);
   }
   const { instantiate } = await import(pathToFileURL(join(folder, 'guest.js')));
-  _setArgs([guest, ...rest]);
+  const sandbox = { preopens, env: {}, args: [guest, ...rest], enableNetwork: false };
   const compile = async (file) => WebAssembly.compile(await readFile(join(folder, file)));
-  const { run } = await instantiate(compile, { ...new WASIShim().getImportObject(), ...new WasiNn(nn).imports() });
+  const wasi = new WASIShim({ sandbox }).getImportObject();
+  const { run } = await instantiate(compile, { ...wasi, ...new WasiNn(nn).imports() });
   run.run();
 } catch (error) {
-  if (error?.exitError) process.exitCode = error.code ?? 1;
-  else {
-    console.error(`component_host.mjs: ${guest}: ${error?.message ?? 'the command failed'}`);
-    process.exitCode = 1;
-  }
+  process.exitCode = error?.exitError ? (error.code ?? 1) : 1;
+  // A command that fails throws a payload of nothing; why, it has said itself.
+  const isCommands = error instanceof Error && 'payload' in error && error.payload === undefined;
+  if (!error?.exitError && !isCommands) console.error(`component_host.mjs: ${guest}: ${error?.message ?? error}`);
 } finally {
   nn.close();
 }

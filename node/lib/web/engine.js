@@ -4,6 +4,13 @@ import { startAddon } from './start_addon.js';
 
 /** Threads need memory that is shared, which pages have that are cross-origin isolated. */
 const canShare = () => globalThis.crossOriginIsolated === true;
+/** A function that multiplies and adds as relaxed SIMD does (f32x4.relaxed_madd of three zeros), which not every browser has. */
+const relaxedProduct = [
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0, 253, 15,
+  65, 0, 253, 15, 253, 133, 2, 11,
+]; // prettier-ignore
+export const hasRelaxedSimd = () => WebAssembly.validate(Uint8Array.from(relaxedProduct));
+
 /** More than the processor's do not help, and each takes memory. */
 const mostThreads = 16;
 
@@ -21,7 +28,8 @@ async function compiled(url) {
 /** {local, connect, threads}: the page's own instance, and a worker that lives. */
 export async function startEngine({ base = defaultBase, threads } = {}) {
   const wanted = threads ?? Math.min(navigator.hardwareConcurrency || 1, mostThreads);
-  const name = canShare() && wanted > 1 ? 'headrace-threads' : 'headrace-single';
+  const hasThreads = canShare() && wanted > 1;
+  const name = `headrace-${hasThreads ? 'threads' : 'single'}${hasRelaxedSimd() ? '-relaxed' : ''}`;
   const factory = new URL(`${name}.mjs`, base).href;
   const module = await compiled(new URL(`${name}.wasm`, base));
   const { default: make } = await import(factory);
@@ -38,5 +46,5 @@ export async function startEngine({ base = defaultBase, threads } = {}) {
     }
     return remote;
   };
-  return { local, connect, threads: name === 'headrace-threads' ? wanted : 1 };
+  return { local, connect, threads: hasThreads ? wanted : 1 };
 }

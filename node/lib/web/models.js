@@ -9,6 +9,14 @@ import { fetchModel } from './fetch_model.js';
 const owned = new WeakSet();
 const movable = (bytes) => (owned.has(bytes) ? bytes : Uint8Array.from(bytes));
 
+/** A copy in the memory, if it has that length: new memory takes longer than the copying. */
+function copyIn(memory, bytes) {
+  if (memory?.byteLength !== bytes.length) return bytes.slice();
+  const copy = new Uint8Array(memory);
+  copy.set(bytes);
+  return copy;
+}
+
 /** What lib/models calls an addon, on a Remote. */
 function remoteAddon(connect) {
   const remoteOf = new WeakMap();
@@ -18,19 +26,31 @@ function remoteAddon(connect) {
     remoteOf.set(object, remote);
     return Object.assign(object, { handle: object });
   };
-  const ask = (object, name, args) => remoteOf.get(object).ask(name, [object.number, ...args]);
-  const copied = (part) => (part instanceof Uint8Array ? part.slice() : part);
+  const ask = (object, name, args, moved) =>
+    remoteOf.get(object).ask(name, [object.number, ...args], moved);
+  const spares = new WeakMap(); // by model: the memory of the last run's copies
+  /** The caller's may change: copies, which move to the worker, and their memory back for the next run's. */
+  async function runModel(model, inputs) {
+    const memories = spares.get(model);
+    spares.delete(model); // a run that begins before this one ends has its own
+    const copies = inputs.map((part, i) => (part instanceof Uint8Array ? copyIn(memories?.[i], part) : part));
+    const moved = copies.filter((part) => part instanceof Uint8Array).map(({ buffer }) => buffer);
+    const { outputs, memories: returned } = await ask(model, 'runModel', [copies], moved);
+    spares.set(model, returned);
+    return outputs;
+  }
   return {
     openModel(source, ...rest) {
       if (typeof source === 'string') return make('openModel', [source, ...rest], []);
       const bytes = movable(source);
       return make('openModel', [bytes, ...rest], [bytes.buffer]);
     },
-    runModel: (model, inputs) => ask(model, 'runModel', [inputs.map(copied)]),
+    runModel,
     closeModel(model) {
       const remote = remoteOf.get(model);
       remote.send('closeModel', [model.number]);
       remote.forget(model);
+      spares.delete(model);
     },
     openTokenizer: (path) => make('openTokenizer', [path], []),
     encodeTexts: (tokenizer, ...rest) => ask(tokenizer, 'encodeTexts', rest),

@@ -88,7 +88,11 @@ export function callsOn({ addon, napi, files }, post) {
     removeFile: (path) => files.unlink(path),
     readFile: (path) => files.readFile(path),
     openModel: (number, ...rest) => kept(number, addon.openModel(...rest)),
-    runModel: (model, inputs) => addon.runModel(at(model), inputs),
+    /** With the memory of the inputs that came as bytes, for the page to use again. */
+    async runModel(model, inputs) {
+      const outputs = await addon.runModel(at(model), inputs);
+      return { outputs, memories: inputs.map(({ buffer }) => buffer) };
+    },
     saveModel: (model, path) => addon.saveModel(at(model), path),
     closeModel(model) {
       addon.closeModel(at(model));

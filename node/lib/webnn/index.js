@@ -43,7 +43,9 @@ export function install(global, ml) {
     },
   };
   const { get } = Object.getOwnPropertyDescriptor(property, 'ml');
-  Object.defineProperty(Object.getPrototypeOf(navigator), 'ml', {
+  const prototype = Object.getPrototypeOf(navigator);
+  // Bun's navigator has no prototype of its own: every object would get the attribute.
+  Object.defineProperty(prototype === Object.prototype ? navigator : prototype, 'ml', {
     get,
     enumerable: true,
     configurable: true,

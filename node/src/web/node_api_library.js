@@ -1,6 +1,7 @@
 // Node-API (https://nodejs.org/api/n-api.html) as far as node/src calls it, for Emscripten: with it Node's addon is a module
 // of WebAssembly. Handles are places in a list, which are given back when the outermost call of C++ ends. Work that Node
-// does on a pool's threads is done between two tasks of this thread, which therefore is a worker's.
+// does on a pool's threads is done by this one, which therefore is a worker's: at the end of the task that asks for it, or
+// between two later ones if there is other work.
 addToLibrary({
   $Napi__deps: ['malloc', 'free', 'sbrk', '$getWasmTableEntry'],
   $Napi: class {
@@ -50,6 +51,7 @@ addToLibrary({
     lastKept = 0;
     exception = null;
     works = [];
+    isWorking = false;
     Bytes = Napi.Bytes;
     /** What is called when C++ did not return: the module is of no use any more. */
     onFatal = (error) => {
@@ -161,12 +163,21 @@ addToLibrary({
       const next = this.works.shift();
       if (!next) return;
       if (this.works.length > 0) this.later();
+      this.isWorking = true;
       try {
         getWasmTableEntry(next.execute)(1, next.data);
         this.entered(() => getWasmTableEntry(next.complete)(1, Napi.status.ok, next.data));
       } catch (error) {
         this.onFatal(error);
+      } finally {
+        this.isWorking = false;
       }
+    }
+    /** What work asks for waits until messages have been heard, which may end it. */
+    queue(work) {
+      if (this.works.push(work) > 1) return;
+      if (this.isWorking) this.later();
+      else queueMicrotask(() => this.work());
     }
   },
   $napi: 'new Napi()',
@@ -393,7 +404,7 @@ addToLibrary({
   },
   napi_queue_async_work__sig: 'ipp',
   napi_queue_async_work: (_, work) => {
-    if (napi.works.push(napi.kept.get(work)) === 1) napi.later();
+    napi.queue(napi.kept.get(work));
     return Napi.status.ok;
   },
   napi_delete_async_work__sig: 'ipp',

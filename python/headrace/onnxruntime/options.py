@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from .._argument_errors import with_article, wrong
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
@@ -69,10 +70,7 @@ class _Typed:
         if wanted is bool and type(value).__name__ in ("bool_", "bool"):
             value = bool(value)
         if not isinstance(value, wanted):
-            raise TypeError(
-                f"{type(self).__name__}.{name} is {value!r}, a {type(value).__name__}; it must be a "
-                f"{wanted.__name__}"
-            )
+            raise TypeError(wrong(f"{type(self).__name__}.{name}", value, with_article(wanted.__name__)))
         self._values[name] = value
 
     def __dir__(self) -> list[str]:

@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 
+#include "argument_errors.h"
 #include "conversation.h"
 #include "errors.h"
 #include "generation.h"
@@ -17,6 +18,7 @@ NB_MODULE(_llm, m) {
     headrace::python::bind_generation(m);
     headrace::python::bind_conversation(m);
     headrace::python::bind_language_model(m);
+    headrace::python::say_argument_errors(m);
     headrace::python::stop_calls_at_exit(&headrace::python::cancel_all_requests);
     nb::set_leak_warnings(false);  // daemon threads keep what they hold when the interpreter ends
 }

@@ -2,6 +2,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include "argument_errors.h"
 #include "errors.h"
 #include "http_answer.h"
 #include "parameters.h"
@@ -68,6 +69,7 @@ NB_MODULE(_serve, m) {
     headrace::python::translate_errors();
     headrace::python::bind_http_answer(m);
     headrace::python::bind_http_api(m);
+    headrace::python::say_argument_errors(m);
     headrace::python::stop_calls_at_exit(&headrace::python::HttpAnswer::cancel_all);
     nb::set_leak_warnings(false);  // daemon threads keep what they hold when the interpreter ends
 }

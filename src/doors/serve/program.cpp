@@ -27,6 +27,8 @@ namespace headrace::serve {
 namespace {
 
 constexpr std::chrono::seconds kGrace(30);
+/// Requests that were on their way when the server was asked to end hear of it in this time.
+constexpr std::chrono::milliseconds kLastWords(300);
 
 std::map<std::string, std::string> environment() {
     std::map<std::string, std::string> all;
@@ -79,12 +81,14 @@ public:
             server.log().say(
                 ServerLog::Level::info,
                 fmt::format("stopping; answers that are being written have {} s", kGrace.count()));
-            listener.stop();
+            server.refuse_requests();
+            std::this_thread::sleep_for(kLastWords);
             const auto until = std::chrono::steady_clock::now() + kGrace;
             while (server.active() > 0 && std::chrono::steady_clock::now() < until && !ends_)
                 if (const int signal = arriving(std::chrono::milliseconds(50));
                     signal > 0 && signal != SIGHUP)
                     break;
+            listener.stop();  // it breaks off what is still being written
             server.stop();
             if (server.loads_a_model() && server.active() == 0) std::_Exit(0);  // for nobody
         });

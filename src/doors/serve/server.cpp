@@ -74,8 +74,10 @@ std::shared_ptr<const Access> Server::access() const {
     return access_;
 }
 
+void Server::refuse_requests() { state_ = State::stopping; }
+
 void Server::stop() {
-    state_ = State::stopping;
+    refuse_requests();
     service_.stop();
 }
 

@@ -25,6 +25,8 @@ public:
     /// Models and keys as the arguments and their files say now. What is wrong in them is said, and changes
     /// nothing.
     void reload();
+    /// From now on; those that run go on.
+    void refuse_requests();
     /// Requests that run end with an error, later ones are refused.
     void stop();
     /// Requests that are answered now.

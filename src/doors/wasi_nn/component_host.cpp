@@ -15,18 +15,18 @@ constexpr std::string_view kGraph = "wasi:nn/graph" HEADRACE_WASI_NN_VERSION;
 #undef HEADRACE_WASI_NN_VERSION
 constexpr std::string_view kConversations = "headrace:nn/conversations@0.1.0";
 
-/// Types of resources; the places of their numbers in Resource.
+/// Types of resources.
 struct Type {
     std::string_view interface, name;
     std::uint32_t number;
 };
 constexpr std::array kTypes{
-    Type{kTensor, "tensor", 1},
-    Type{kErrors, "error", 4},
-    Type{kInference, "graph-execution-context", 3},
-    Type{kGraph, "graph", 2},
-    Type{kConversations, "conversation", 5},
-    Type{kConversations, "answer", 6},
+    Type{kTensor, "tensor", type_number<Tensor>()},
+    Type{kErrors, "error", type_number<Failure>()},
+    Type{kInference, "graph-execution-context", type_number<std::shared_ptr<OpenContext>>()},
+    Type{kGraph, "graph", type_number<std::shared_ptr<Graph>>()},
+    Type{kConversations, "conversation", type_number<std::shared_ptr<Conversation>>()},
+    Type{kConversations, "answer", type_number<std::shared_ptr<Reply>>()},
 };
 
 /// Error codes of the interface; it has none for the others.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -84,6 +85,17 @@ struct Conversation {
 /// What a handle stands for. An alternative's place is the number of its type.
 using Resource = std::variant<std::monostate, Tensor, std::shared_ptr<Graph>, std::shared_ptr<OpenContext>,
                               Failure, std::shared_ptr<Conversation>, std::shared_ptr<Reply>>;
+
+/// The number of the type of resources that a T is.
+template <class T>
+constexpr std::uint32_t type_number() {
+    return []<class... Kinds>(const std::variant<Kinds...>*) {
+        static_assert((std::is_same_v<T, Kinds> || ...));
+        std::uint32_t number = 0;
+        static_cast<void>(((std::is_same_v<T, Kinds> || (++number, false)) || ...));
+        return number;
+    }(static_cast<const Resource*>(nullptr));
+}
 
 /// What the handles of one guest stand for.
 class Table {

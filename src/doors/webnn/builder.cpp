@@ -112,7 +112,7 @@ MLOperand MLGraphBuilder::constant(const MLTensor& tensor) {
     if (!descriptor.constant)
         fail(invalid("constant: the tensor may change; make it with createConstantTensor"));
     auto memory = tensor.state()->live("constant");
-    const std::byte* data = memory->data();
+    const std::byte* data = memory->host();
     return constant({descriptor.dataType, {descriptor.shape.begin(), descriptor.shape.end()}},
                     std::move(memory), data, tensor.bytes());
 }

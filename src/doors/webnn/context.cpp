@@ -104,7 +104,7 @@ MLTensor MLContext::createConstantTensor(const MLTensorDescriptor& descriptor, c
     MLTensor tensor =
         createTensor({.dataType = descriptor.dataType, .shape = descriptor.shape, .constant = true});
     check_size(*tensor.state(), tensor.bytes(), bytes, "create_constant_tensor");
-    std::memcpy(tensor.state()->buffer->data(), data, bytes);
+    value_or_throw(tensor.state()->memory->write(data));
     return tensor;
 }
 
@@ -116,9 +116,8 @@ MLTensor MLContext::createTensor(const MLTensorDescriptor& descriptor) const {
     auto state = std::make_shared<MLTensor::State>();
     state->descriptor = descriptor;
     state->context = state_.get();
-    state->buffer = std::make_shared<PooledBuffer>(
-        value_or_throw(PooledBuffer::take(*state_->compile.buffers, type.bytes(), "a tensor")));
-    std::memset(state->buffer->data(), 0, state->buffer->bytes());
+    state->memory = value_or_throw(TensorMemory::make(*state_->compile.buffers, type.bytes(), "a tensor"));
+    std::memset(state->memory->host(), 0, state->memory->bytes());
     return MLTensor(std::move(state));
 }
 
@@ -135,7 +134,7 @@ void MLTensor::read(void* data, std::size_t bytes) const {
         fail(failure(Code::invalid_state,
                      "read_tensor: the tensor is not readable; create it with readable=True"));
     check_size(*state_, memory->bytes(), bytes, "read_tensor");
-    std::memcpy(data, memory->data(), bytes);
+    value_or_throw(memory->read(data));
 }
 
 void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_t bytes) const {
@@ -148,7 +147,7 @@ void MLContext::writeTensor(const MLTensor& tensor, const void* data, std::size_
         fail(failure(Code::invalid_state,
                      "write_tensor: the tensor is not writable; create it with writable=True"));
     check_size(state, memory->bytes(), bytes, "write_tensor");
-    std::memcpy(memory->data(), data, bytes);
+    value_or_throw(memory->write(data));
 }
 
 DType MLTensor::dataType() const { return state_->descriptor.dataType; }
@@ -164,13 +163,14 @@ std::size_t MLTensor::bytes() const {
 }
 bool MLTensor::destroyed() const {
     const std::lock_guard lock(state_->mutex);
-    return !state_->buffer;
+    return !state_->memory;
 }
 
 void MLTensor::destroy() {
     const std::lock_guard lock(state_->mutex);
-    if (!state_->buffer) fail(failure(Code::invalid_state, "destroy: the tensor is already destroyed"));
-    state_->buffer.reset();
+    if (!state_->memory) fail(failure(Code::invalid_state, "destroy: the tensor is already destroyed"));
+    state_->memory.reset();
+    state_->spare.reset();
 }
 
 }  // namespace headrace::webnn

@@ -35,7 +35,7 @@ struct Bound {
     MLTensor::State* tensor;  ///< null: the caller's memory
     DType dtype;
     const std::vector<std::int64_t>* shape;
-    std::shared_ptr<PooledBuffer> held;  ///< of a tensor: a destroy() meanwhile frees it only afterwards
+    std::shared_ptr<TensorMemory> held;  ///< of a tensor: a destroy() meanwhile frees it only afterwards
     void* data;
 
     std::size_t bytes() const {
@@ -117,16 +117,23 @@ private:
 void part_from_inputs(Bound& output, std::span<const Bound> inputs, const BufferPool& pool) {
     const auto is_same = [&](const Bound& input) { return input.tensor == output.tensor; };
     if (!output.tensor || std::ranges::none_of(inputs, is_same)) return;
-    output.held = std::make_shared<PooledBuffer>(
-        value_or_throw(PooledBuffer::take(pool, output.bytes(), "the new content of a tensor")));
-    output.data = output.held->data();
+    output.held = std::move(output.tensor->spare);
+    if (!output.held)
+        output.held = value_or_throw(TensorMemory::make(pool, output.bytes(), "the new content of a tensor"));
+    output.data = output.held->host();
 }
 
-/// What was computed elsewhere becomes the tensor's content, unless somebody destroyed it meanwhile.
+/// What was computed elsewhere becomes the tensor's content, unless somebody destroyed it meanwhile. Memory
+/// of a device is slow to come by: what the content was in waits for the next dispatch. On the host the pool
+/// has it.
 void keep_result(const Bound& output) {
     if (!output.tensor) return;
     const std::lock_guard lock(output.tensor->mutex);
-    if (output.tensor->buffer) output.tensor->buffer = output.held;
+    std::shared_ptr<TensorMemory>& memory = output.tensor->memory;
+    if (!memory || memory == output.held) return;
+    memory.swap(output.tensor->spare);
+    memory = output.held;
+    if (!memory->is_elsewhere()) output.tensor->spare.reset();
 }
 
 }  // namespace
@@ -168,16 +175,16 @@ void MLContext::dispatchBound(const MLGraph& graph, const MLBindings& inputs,
     const auto take_memory = [](Bound& b) {
         if (!b.tensor) return;
         b.held = b.tensor->live(b.what);
-        b.data = b.held->data();
+        b.data = b.held->host();
     };
     for (Bound& b : in) {
         take_memory(b);
-        reads.push_back({b.dtype, *b.shape, b.data});
+        reads.push_back({b.dtype, *b.shape, b.data, b.held.get()});
     }
     for (Bound& b : out) {
         take_memory(b);
         part_from_inputs(b, in, buffers());
-        writes.push_back({b.data, b.bytes()});
+        writes.push_back({b.data, b.bytes(), b.held.get()});
     }
     graph.run(reads, writes);
     for (const Bound& b : out) keep_result(b);

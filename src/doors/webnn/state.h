@@ -13,6 +13,7 @@
 #include "engine/executable.h"
 #include "headrace/webnn.h"
 #include "ir/graph_builder.h"
+#include "run/tensor_memory.h"
 
 namespace headrace::webnn {
 
@@ -58,13 +59,15 @@ struct MLTensor::State {
     mutable std::shared_mutex content;
     mutable std::mutex mutex;
     /// A dispatch holds it while it runs and may put another in its place; null once destroyed.
-    std::shared_ptr<PooledBuffer> buffer;
+    std::shared_ptr<TensorMemory> memory;
+    /// What a dispatch that read the tensor and wrote it, too, has left, for the next such one.
+    std::shared_ptr<TensorMemory> spare;
 
     /// The memory, or an invalid_state error that names the call.
-    std::shared_ptr<PooledBuffer> live(std::string_view what) const {
+    std::shared_ptr<TensorMemory> live(std::string_view what) const {
         const std::lock_guard lock(mutex);
-        if (!buffer) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
-        return buffer;
+        if (!memory) fail(failure(Code::invalid_state, "{}: the tensor has been destroyed", what));
+        return memory;
     }
 };
 

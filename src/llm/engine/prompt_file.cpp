@@ -61,7 +61,7 @@ Result<PromptState> read_prompt_file(const std::string& path, std::uint64_t owne
     file.read(reinterpret_cast<char*>(&header), sizeof(header));
     if (!file || header.magic != kMagic) return invalid("{}: it is no file of a saved prompt", path);
     if (header.owner != owner)
-        return invalid("{}: it was saved by another model, or with another cache", path);
+        return invalid("{}: it was saved by another model, or with other adapters or another cache", path);
     const std::uintmax_t left = size - sizeof(header);
     if (header.tokens > left / sizeof(llama_token) ||
         header.bytes != left - header.tokens * sizeof(llama_token))

@@ -16,12 +16,13 @@
 namespace headrace::llm {
 namespace {
 
-/// A file's identity: another file under the same name is another model. Empty where there is none.
+/// A file's identity: another file under the same name is another model, and one that came back from another
+/// name has changed, too: what was in its place meanwhile may have been read. Empty where there is none.
 std::string identity_of(const std::string& path) {
     struct stat file {};
     if (path.empty() || stat(path.c_str(), &file) != 0) return {};
-    return fmt::format("{}:{}:{}:{}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
-                       file.st_mtim.tv_nsec);
+    return fmt::format("{}:{}:{}:{}.{}:{}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
+                       file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
 /// Of all files that weights and adapters come from. Those that are missing are an error of the load.
@@ -102,17 +103,11 @@ Registry& registry() {
     return *registry;
 }
 
-}  // namespace
-
-Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
-    if (identity_of(path).empty()) return failure(Code::not_found, "{}: there is no such file", path);
-    if (settings.context.batch_invariant)
-        if (const Status loaded = require_packed_products(); !loaded.ok())
-            return loaded.error().of_parameter("batch_invariant");
-    HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
-    const std::string files = identity_of(path, file, settings.model);
-    const EngineKey key{files + ' ' + identity_of(settings.context.draft_model), settings};
-    ModelKey model_key{files, settings.model, {}};
+/// As files are now. identity: of the model's own, which were `file` a moment ago.
+Result<Runner> open_at_once(const std::string& path, const ModelFile& file, const std::string& identity,
+                            const EngineSettings& settings) {
+    const EngineKey key{identity + ' ' + identity_of(settings.context.draft_model), settings};
+    ModelKey model_key{identity, settings.model, {}};
     if (names_remote_hosts(settings.model)) model_key.context = settings.context;
     HR_ASSIGN(std::shared_ptr<const Model> model, registry().models.get(model_key, [&] {
         return Model::load(path, model_key.settings, model_key.context);
@@ -126,6 +121,26 @@ Result<Runner> open_runner(const std::string& path, const EngineSettings& settin
                   registry().engines.get(key, [&] { return Engine::start(model, key.settings); }));
     }
     return runner;
+}
+
+}  // namespace
+
+Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
+    if (settings.context.batch_invariant)
+        if (const Status loaded = require_packed_products(); !loaded.ok())
+            return loaded.error().of_parameter("batch_invariant");
+    // Another file may be put in one's place at any time. What was read of the one and of the other is thrown
+    // away: keys and values on disk would bear the wrong one's name.
+    constexpr int kTries = 5;
+    for (int i = 0; i < kTries; ++i) {
+        if (identity_of(path).empty()) return failure(Code::not_found, "{}: there is no such file", path);
+        HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
+        const std::string identity = identity_of(path, file, settings.model);
+        Result<Runner> runner = open_at_once(path, file, identity, settings);
+        if (identity_of(path, file, settings.model) == identity) return runner;
+    }
+    return failure(Code::io, "{}: it is changed again and again while it is loaded; load it when it is whole",
+                   path);
 }
 
 Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings) {

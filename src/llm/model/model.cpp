@@ -264,9 +264,6 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
     std::shared_ptr<Model> model(new Model);
     model->path_ = path;
     model->metadata_ = file.metadata;
-    std::vector<std::string> files{path};
-    files.insert(files.end(), file.parts.begin(), file.parts.end());
-    HR_ASSIGN(model->weights_sample_, sample_weights(files));
     ContextNeeds needs;
     if (names_remote_hosts(settings)) needs = context_needs(path, file, context);
     HR_ASSIGN(Placement placement, place_model(file, settings, needs));
@@ -297,6 +294,10 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
                        template_error(*model, settings.chat_template, e.what()));
     }
     HR_TRY(model->read_adapters(settings));
+    std::vector<std::string> files{path};
+    files.insert(files.end(), file.parts.begin(), file.parts.end());
+    for (const auto& [adapter, scale] : settings.lora) files.push_back(adapter);
+    HR_ASSIGN(model->weights_sample_, sample_weights(files));
     HR_TRY(model->read_projector(settings));
     HR_LOG(info, {}, "{}: {} loaded, {:.1f} MiB", path, model->description_, file.bytes / kMib);
     return std::shared_ptr<const Model>(std::move(model));

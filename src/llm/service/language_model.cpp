@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/machine_memory.h"
 #include "llm/checks/model_file.h"
@@ -132,6 +133,9 @@ Result<ModelOutline> outline(const std::string& name, const ModelOptions& option
     const llm::ContextMemory& context = load.settings.context;
     ModelOutline made{.kind = kind_of(file, context), .architecture = file.architecture};
     made.weight_bytes = static_cast<std::int64_t>(file.bytes);
+    if (std::error_code error; !load.settings.model.mmproj.empty())
+        if (const auto bytes = std::filesystem::file_size(load.settings.model.mmproj, error); !error)
+            made.weight_bytes += static_cast<std::int64_t>(bytes);
     if (!measures_context) return made;
     std::uint64_t cache = llm::Model::context_needs(path, file, context).cache;
     // Such a context is made smaller than the model's training where memory is short.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "llm/images/projector.h"
 #include "llm/model/model.h"
 
 namespace headrace::llm {
@@ -60,6 +61,8 @@ ModelInfo info_of(const LoadedModel& loaded) {
     const std::int64_t layers = llama_model_n_layer(model.get()) + 1;  // the output counts as one
     const std::int64_t elsewhere = model.layers_on_gpu() < 0 ? layers : model.layers_on_gpu();
     info.device_bytes = info.bytes / layers * std::min(elsewhere, layers);
+    if (const Projector* projector = model.projector())
+        info.bytes += static_cast<std::int64_t>(projector->bytes());
     info.parallel = loaded.settings.context.n_parallel;
     info.adapters = loaded.settings.model.lora;
     if (const Engine* engine = loaded.runner.engine.get()) {

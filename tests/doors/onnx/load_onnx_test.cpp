@@ -10,6 +10,7 @@
 
 #include "doors/onnx/model_bytes.h"
 #include "ir/graph.h"
+#include "ir/print.h"
 #include "temporary_folder.h"
 
 namespace headrace::onnx {
@@ -55,6 +56,14 @@ TEST(LoadOnnx, RunsWhatItReadsWithOpenAndWithFixedDimensions) {
         session.run(in, out);
         EXPECT_EQ(y, expected);
     }
+}
+
+TEST(LoadOnnx, ReadsNodesThatLieBeforeWhatTheyRead) {
+    const std::vector<std::string> forwards{node("Neg", {"x"}, "a"), node("Mul", {"a", "w"}, "z"),
+                                            node("Relu", {"z"}, "y")};
+    const std::vector<std::string> mixed{forwards[1], forwards[2], forwards[0]};
+    const std::string weights = float_tensor("w", 4, quarters());
+    EXPECT_EQ(print(*load(model(mixed, weights))), print(*load(model(forwards, weights))));
 }
 
 TEST(LoadOnnx, LeavesWeightsInTheFilesPagesWhereTheirPlaceAllowsIt) {

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
 namespace headrace::llm {
 namespace {
 
@@ -92,6 +97,115 @@ TEST(Queue, DoesNotAgeAPriorityThatIsServedNowAndThen) {
         queue.served({1}, now);
     }
 }
+
+/// Random histories beside a list of who is there.
+class QueueHistory : public testing::TestWithParam<unsigned> {
+protected:
+    struct Known {
+        std::string owner;
+        Priority priority;
+        int begun = -1;  // its place among those that have begun
+    };
+
+    unsigned draw(unsigned below) { return random_() % below; }
+
+    void step() {
+        now_ += std::chrono::milliseconds(draw(400));
+        const unsigned what = draw(10);
+        if (what < 4) {
+            const Known one{std::string(1, static_cast<char>('a' + draw(4))), static_cast<Priority>(draw(4))};
+            queue_.add(++last_, one.priority, one.owner, now_);
+            known_[last_] = one;
+        } else if (!known_.empty()) {
+            const auto any = std::next(known_.begin(), draw(static_cast<unsigned>(known_.size())));
+            if (what == 4) {
+                queue_.remove(any->first);
+                known_.erase(any);
+            } else {
+                serve(1 + draw(3));
+            }
+        }
+    }
+
+    /// The first few get a step each, and some are done with it.
+    void serve(std::size_t most) {
+        std::vector<std::uint64_t> ids = queue_.serving_order();
+        ids.resize(std::min(most, ids.size()));
+        for (const std::uint64_t id : ids) {
+            queue_.begin(id);
+            if (known_.at(id).begun < 0) known_.at(id).begun = begun_++;
+            queue_.account(id, 1 + draw(100));
+        }
+        queue_.served(ids, now_);
+        for (const std::uint64_t id : ids)
+            if (draw(4) == 0) {
+                queue_.remove(id);
+                known_.erase(id);
+            }
+    }
+
+    void check() const {
+        ASSERT_EQ(queue_.size(), known_.size());
+        const std::vector<std::uint64_t> order = queue_.serving_order();
+        ASSERT_EQ(order.empty(), known_.empty());
+        std::map<std::string, std::uint64_t> before;
+        int begun = -1;
+        bool waits = false;
+        std::vector<std::uint64_t> once = order;
+        std::sort(once.begin(), once.end());
+        ASSERT_EQ(std::adjacent_find(once.begin(), once.end()), once.end());
+        Priority highest = Priority::low;
+        for (const auto& [id, one] : known_) highest = std::max(highest, one.priority);
+        for (const std::uint64_t id : order) {
+            const Known& one = known_.at(id);
+            if (one.begun >= 0) {
+                ASSERT_FALSE(waits) << "what has begun goes first";
+                ASSERT_GT(one.begun, begun) << "in the order in which it began";
+                begun = one.begun;
+            } else {
+                waits = true;
+                ASSERT_GT(id, before[one.owner]) << "an owner's requests go in the order of their arrival";
+                before[one.owner] = id;
+            }
+        }
+        if (queue_.top() != static_cast<int>(highest))
+            return;  // somebody was raised to a level that has gone
+        for (const auto& [id, one] : known_) {
+            const bool is_there = std::binary_search(once.begin(), once.end(), id);
+            ASSERT_TRUE(is_there || one.priority != highest) << "of the highest none is left out";
+        }
+    }
+
+    Queue queue_{1s};
+    std::map<std::uint64_t, Known> known_;
+    std::mt19937 random_{GetParam()};
+    Queue::Clock::time_point now_ = start;
+    std::uint64_t last_ = 0;
+    int begun_ = 0;
+};
+
+TEST_P(QueueHistory, KeepsTheOrderAndServesEverybodyInTheEnd) {
+    for (int i = 0; i < 300; ++i) {
+        step();
+        ASSERT_NO_FATAL_FAILURE(check()) << i;
+    }
+    // Whoever is there now is served once, however many urgent ones keep coming.
+    std::vector<std::uint64_t> waiting;
+    for (const auto& [id, one] : known_) waiting.push_back(id);
+    for (int i = 0; i < 1000 && !waiting.empty(); ++i) {
+        now_ += 300ms;
+        queue_.add(++last_, Priority::urgent, "urgent", now_);
+        const std::vector<std::uint64_t> order = queue_.serving_order();
+        queue_.begin(order.front());
+        queue_.account(order.front(), 50);
+        queue_.served({order.front()}, now_);
+        queue_.remove(order.front());
+        std::erase(waiting, order.front());
+    }
+    EXPECT_THAT(waiting, testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, QueueHistory, testing::Range(0u, 200u));
 
 }  // namespace
 }  // namespace headrace::llm

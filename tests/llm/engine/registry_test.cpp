@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <random>
+#include <thread>
 
 #include "llm/parameters/value.h"
+#include "llm/random_model.h"
 #include "llm/tiny_model.h"
+#include "temporary_folder.h"
 
 namespace headrace::llm {
 namespace {
@@ -86,6 +91,77 @@ TEST_P(SharedEngine, IsSharedExactlyWhenNothingThatMattersDiffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, SharedEngine, testing::ValuesIn(rows_with_effect()), row_name);
+
+/// A name at which two files take turns, and what each answers.
+class SwappedFiles : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_NE(right[0], right[1]); }
+
+    void put_copy_in_place(std::size_t which) {
+        std::filesystem::copy_file(models[which].path(), path + ".new");
+        std::filesystem::rename(path + ".new", path);
+    }
+    /// The same file each time.
+    void put_itself_in_place(std::size_t which) {
+        std::filesystem::create_hard_link(models[which].path(), path + ".new");
+        std::filesystem::rename(path + ".new", path);
+    }
+    static std::shared_ptr<Engine> open(const std::string& file, const Settings& with) {
+        const Result<Runner> runner = open_runner(file, with);
+        if (!runner.ok()) throw std::runtime_error(runner.error().message);
+        return runner.value().engine;
+    }
+    static Tokens answer(Engine& engine) {
+        GenerationRequest request{.prompt = Tokens(200, 300),
+                                  .settings = endless_request(tiny_settings().request, 8)};
+        for (std::size_t i = 0; i < request.prompt.size(); ++i) request.prompt[i] += static_cast<int>(i % 37);
+        return ask(engine, request)->wait().tokens;
+    }
+    void pause(unsigned most_microseconds) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % most_microseconds));
+    }
+
+    const RandomModel models[2] = {{"llama", GGML_TYPE_F16, 1}, {"llama", GGML_TYPE_F16, 2}};
+    const Tokens right[2] = {answer(*open(models[0].path(), tiny_settings())),
+                             answer(*open(models[1].path(), tiny_settings()))};
+    const TemporaryFolder folder;
+    const std::string path = folder / "model.gguf";
+    std::mt19937 random{3};
+};
+
+/// Keys and values on disk bear the name of the file that they come from.
+TEST_F(SwappedFiles, NeverGetTheKeysAndValuesOfTheFileBefore) {
+    Settings settings = tiny_settings();
+    settings.cache.dir = folder / "prompts";
+    for (std::size_t i = 0; i < 40; ++i) {
+        put_copy_in_place(i % 2);
+        std::thread swaps([&] {
+            pause(30'000);
+            put_copy_in_place((i + 1) % 2);
+        });
+        const Tokens one = answer(*open(path, settings));
+        swaps.join();
+        EXPECT_TRUE(one == right[0] || one == right[1]) << i;
+        EXPECT_EQ(answer(*open(path, settings)), right[(i + 1) % 2]) << i;
+    }
+}
+
+/// Its inode, its size and the time at which it was written do not tell that another one was in its place.
+TEST_F(SwappedFiles, AreTheirOwnAgainAfterTheyComeBack) {
+    put_itself_in_place(0);
+    for (std::size_t i = 0; i < 100; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // a file system's clock is coarse
+        std::thread swaps([&] {
+            pause(3'000);
+            put_itself_in_place(1);
+            pause(3'000);
+            put_itself_in_place(0);
+        });
+        const auto held = open(path, tiny_settings());
+        swaps.join();
+        EXPECT_EQ(answer(*open(path, tiny_settings())), right[0]) << i;
+    }
+}
 
 }  // namespace
 }  // namespace headrace::llm

@@ -12,7 +12,7 @@ namespace headrace::llm {
 namespace {
 
 /// A LoRA adapter of rank 4 for one weight of the tiny model, random and so strong that answers change.
-void write_adapter(const std::string& path) {
+void write_adapter(const std::string& path, unsigned seed = 1) {
     constexpr int rank = 4, inputs = 512, outputs = 256;
     ggml_context* tensors = ggml_init({.mem_size = 1 << 20, .mem_buffer = nullptr, .no_alloc = false});
     gguf_context* file = gguf_init_empty();
@@ -20,7 +20,7 @@ void write_adapter(const std::string& path) {
     gguf_set_val_str(file, "general.architecture", "llama");
     gguf_set_val_str(file, "adapter.type", "lora");
     gguf_set_val_f32(file, "adapter.lora.alpha", rank);
-    std::minstd_rand random(1);
+    std::minstd_rand random(seed);
     std::normal_distribution<float> normal;
     const auto add = [&](const char* name, std::int64_t columns, std::int64_t rows) {
         ggml_tensor* tensor = ggml_new_tensor_2d(tensors, GGML_TYPE_F32, columns, rows);
@@ -79,6 +79,33 @@ TEST(Adapters, OfARequestComeInItsTurnHoweverManyRequestsWithoutThemFollow) {
     EXPECT_EQ(waits->wait().reason, StopReason::end_of_answer) << waits->wait().detail;
     later->cancel();
     EXPECT_EQ(later->wait().reason, StopReason::cancelled);
+}
+
+TEST(Adapters, AreThoseThatASavedPromptIsRestoredWith) {
+    Settings settings = tiny_settings();
+    const TemporaryFolder folder;
+    const std::string file = folder / "adapter.gguf", saved = folder / "prompt.bin";
+    const auto with = [&](std::vector<std::pair<std::string, float>> adapters) {
+        Settings other = settings;
+        other.model.lora = std::move(adapters);
+        return tiny_engine(other);
+    };
+    write_adapter(file);
+    {
+        const auto engine = with({{file, 1.0f}});
+        const auto request = question(*engine, "What is 2+3?", settings.request);
+        ASSERT_EQ(ask(*engine, request)->wait().reason, StopReason::end_of_answer);
+        ASSERT_TRUE(engine->save_prompt(request.prompt, saved).ok());
+    }
+    EXPECT_TRUE(with({{file, 1.0f}})->restore_prompt(saved).ok());
+    const auto refused = [&](const auto& engine) {
+        const auto restored = engine->restore_prompt(saved);
+        return !restored.ok() && restored.error().message.find("other adapters") != std::string::npos;
+    };
+    EXPECT_TRUE(refused(with({})));
+    EXPECT_TRUE(refused(with({{file, 1.0f}, {file, 1.0f}})));
+    write_adapter(folder / "other.gguf", 2);
+    EXPECT_TRUE(refused(with({{folder / "other.gguf", 1.0f}})));
 }
 
 }  // namespace

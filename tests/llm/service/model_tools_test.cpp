@@ -295,6 +295,10 @@ TEST(ModelOutlines, SayWhatALoadWillTake) {
     EXPECT_GT(info.context_bytes, 0);
     EXPECT_EQ(outline.context_bytes, info.context_bytes);
     EXPECT_EQ(outline_model(kTinyModel, options, false).context_bytes, 0);
+    const TemporaryFolder folder;
+    folder.write("mmproj.gguf", std::string(1000, '-'));
+    const ModelOutline with_images = outline_model(kTinyModel, {{{"mmproj", folder / "mmproj.gguf"}}}, false);
+    EXPECT_EQ(with_images.weight_bytes, outline.weight_bytes + 1000);
     const auto kind = [](const Parameters& parameters) {
         return outline_model(kTinyModel, {.parameters = parameters}, false).kind;
     };

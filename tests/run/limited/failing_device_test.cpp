@@ -181,7 +181,7 @@ TEST(FailingDevice, AnyNumberOfValuesMayBeAliveAtOnce) {
 }
 
 /// All inputs are first read in the order of their numbers; last in that order, or the even ones before the
-/// odd ones.
+/// odd ones. They are outputs, too, so that they lie on the host.
 Graph sum_of_inputs(int count, bool in_order) {
     TestGraph g;
     std::vector<ValueId> inputs, terms;
@@ -193,6 +193,8 @@ Graph sum_of_inputs(int count, bool in_order) {
     ValueId sum = terms[0];
     for (const ValueId term : terms) sum = g.op("add", {sum, term});
     g.output("y", sum);
+    for (int i = 0; i < count; ++i)
+        g.output("given" + std::to_string(i), inputs[static_cast<std::size_t>(i)]);
     return g.finish();
 }
 

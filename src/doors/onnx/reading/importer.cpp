@@ -8,6 +8,7 @@
 #include "base/edit_distance.h"
 #include "doors/onnx/reading/declared.h"
 #include "doors/onnx/reading/fitting_extents.h"
+#include "doors/onnx/reading/node_order.h"
 #include "doors/onnx/reading/oldest.h"
 #include "doors/onnx/reading/operators.h"
 #include "doors/onnx/reading/signature.h"
@@ -173,8 +174,15 @@ Operand Importer::constant(const TensorMessage& tensor, const std::string& what,
 void Importer::read_nodes(std::span<const Bytes> nodes, Scope& scope) {
     const bool is_own = scope.caller.empty() && (nodes.empty() || read_.insert(nodes.front().data()).second);
     said_of(source_.title, [&] { shared_.budget.nodes(nodes.size(), scope.depth, is_own); });
-    for (Bytes bytes : nodes) {
-        const NodeMessage message = value_or_unreadable(decode_node(bytes), source_.title);
+    const auto is_read = [&](std::string_view name) { return scope.find(name) != nullptr; };
+    std::vector<Bytes> ordered;  // once a node lies before what it reads
+    for (; !nodes.empty(); nodes = nodes.subspan(1)) {
+        NodeMessage message = value_or_unreadable(decode_node(nodes.front()), source_.title);
+        if (ordered.empty() && !std::ranges::all_of(message.inputs, is_read)) {
+            ordered = value_or_unreadable(in_order(nodes), source_.title);
+            nodes = ordered;
+            message = value_or_unreadable(decode_node(nodes.front()), source_.title);
+        }
         const Node node = node_of(message, scope);
         graph_->label = label_of(node);
         graph_->operator_title = node.short_title();

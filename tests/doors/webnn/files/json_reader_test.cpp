@@ -88,7 +88,7 @@ TEST(JsonReader, ErrorsSayWhereAndWhatWouldBeRight) {
     EXPECT_EQ(error_of(with("\"axis\": 1", "\"axes\": 1")),
               "nodes[2].options.axes: split has no option 'axes'; it takes: input, splits, axis");
     EXPECT_EQ(error_of(with("\"axis\": 1", "\"axis\": true")),
-              "nodes[2]: split: attribute axis: true is not a integer");
+              "nodes[2]: split: attribute axis: true is not an integer");
     EXPECT_EQ(error_of(with("\"id\": \"n1\"", "\"id\": \"m\"")),
               "nodes[1]: 'm' is already defined; every name stands for one value");
     EXPECT_EQ(error_of(with("\"left\": \"a\"", "\"left\": \"zz\"")),

@@ -168,7 +168,7 @@ TEST(TextParser, ErrorsOfNodesSayWhereAndWhatWouldBeRight) {
     EXPECT_EQ(node_error("y = softmax(x, axes=1);"),
               "4:16: softmax has no option 'axes'; it takes: input, axis");
     EXPECT_EQ(node_error("y = softmax(x, axis=\"one\");"),
-              "4:1: softmax: attribute axis: \"one\" is not a integer");
+              "4:1: softmax: attribute axis: \"one\" is not an integer");
     EXPECT_EQ(node_error("y = softmax(x, axis=1, axis=1);"), "4:1: softmax: an attribute is given twice");
     EXPECT_EQ(node_error("y = softmax(axis=1, x);"),
               "4:21: 'x' comes after the option 'axis'; options come last");

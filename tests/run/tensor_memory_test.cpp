@@ -1,4 +1,4 @@
-#include "run/state_memory.h"
+#include "run/tensor_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -14,35 +14,35 @@ namespace {
 
 using Values = std::array<float, 4>;
 
-/// A state of four floats and a tensor that has it on a "device": the CPU's memory, as ggml gives it.
-class StateMemoryTest : public ::testing::Test {
+/// Memory of four floats and a tensor that has it on a "device": the CPU's memory, as ggml gives it.
+class TensorMemoryTest : public ::testing::Test {
 protected:
-    StateMemoryTest() {
+    TensorMemoryTest() {
         load_backends();
         device_ = find_device("cpu").value();
         context_.reset(
             ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}));
         tensor_ = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, 4);
-        state_ = StateMemory::make(BufferPool(), sizeof(Values), "total").value();
-        EXPECT_TRUE(state_->place_on(device_, tensor_).ok());
+        memory_ = TensorMemory::make(BufferPool(), sizeof(Values), "state 'total'").value();
+        EXPECT_TRUE(memory_->place_on(device_, tensor_).ok());
     }
 
     void write_host(const Values& values) {
-        std::memcpy(state_->host(), values.data(), sizeof(values));
-        state_->written_on_host();
+        std::memcpy(memory_->host(), values.data(), sizeof(values));
+        memory_->written_on_host();
     }
     Values read_host() {
-        EXPECT_TRUE(state_->bring_to_host().ok());
+        EXPECT_TRUE(memory_->bring_to_host().ok());
         Values values;
-        std::memcpy(values.data(), state_->host(), sizeof(values));
+        std::memcpy(values.data(), memory_->host(), sizeof(values));
         return values;
     }
     void write_device(const Values& values) {
         ggml_backend_tensor_set(tensor_, values.data(), 0, sizeof(values));
-        state_->written_on(device_);
+        memory_->written_on(device_);
     }
     Values read_device() {
-        EXPECT_TRUE(state_->bring_to(device_).ok());
+        EXPECT_TRUE(memory_->bring_to(device_).ok());
         Values values;
         ggml_backend_tensor_get(tensor_, values.data(), 0, sizeof(values));
         return values;
@@ -51,10 +51,10 @@ protected:
     Device device_;
     std::unique_ptr<ggml_context, void (*)(ggml_context*)> context_{nullptr, &ggml_free};
     ggml_tensor* tensor_ = nullptr;
-    std::shared_ptr<StateMemory> state_;
+    std::shared_ptr<TensorMemory> memory_;
 };
 
-TEST_F(StateMemoryTest, ComesFromWhereItWasWrittenLast) {
+TEST_F(TensorMemoryTest, ComesFromWhereItWasWrittenLast) {
     write_host({1, 2, 3, 4});
     EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
     write_device({5, 6, 7, 8});
@@ -63,21 +63,21 @@ TEST_F(StateMemoryTest, ComesFromWhereItWasWrittenLast) {
     EXPECT_EQ(read_device(), (Values{9, 9, 9, 9}));
 }
 
-TEST_F(StateMemoryTest, IsNotCopiedWhereItIsCurrent) {
+TEST_F(TensorMemoryTest, IsNotCopiedWhereItIsCurrent) {
     write_host({1, 2, 3, 4});
     EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
     const Values unnoticed{7, 7, 7, 7};
-    std::memcpy(state_->host(), unnoticed.data(), sizeof(unnoticed));
+    std::memcpy(memory_->host(), unnoticed.data(), sizeof(unnoticed));
     EXPECT_EQ(read_device(), (Values{1, 2, 3, 4})) << "nothing said that it was written";
 }
 
-TEST_F(StateMemoryTest, TensorsOfADeviceShareIt) {
+TEST_F(TensorMemoryTest, TensorsOfADeviceShareIt) {
     ggml_tensor* const first = tensor_;
     const std::unique_ptr<ggml_context, void (*)(ggml_context*)> context(
         ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}),
         &ggml_free);
     ggml_tensor* const second = ggml_new_tensor_1d(context.get(), GGML_TYPE_F32, 4);
-    ASSERT_TRUE(state_->place_on(device_, second).ok());
+    ASSERT_TRUE(memory_->place_on(device_, second).ok());
     EXPECT_EQ(first->data, second->data);
 }
 
