@@ -123,22 +123,27 @@ class Connection:
         was_open = self.writer is not None
         try:
             await self.send(request)
-            answer = Answer(await self.head())
+            head = await self.head()
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             # llama-server ends a connection after each stream, without a header that says so.
             if not was_open or getattr(error, "partial", b""):
                 raise
             self.close()
             await self.send(request)
-            answer = Answer(await self.head())
-        if answer.head.is_stream:
+            head = await self.head()
+        return await self.answer(head)
+
+    async def answer(self, head: Head) -> Answer:
+        """What follows a head."""
+        answer = Answer(head)
+        if head.is_stream:
             events = Events()
-            async for piece in self.pieces(answer.head):
+            async for piece in self.pieces(head):
                 now = perf_counter()
                 answer.events += [(now, data) for data in events.feed(piece)]
         else:
-            answer.body = b"".join([piece async for piece in self.pieces(answer.head)])
-        if not answer.head.keeps_alive:
+            answer.body = b"".join([piece async for piece in self.pieces(head)])
+        if not head.keeps_alive:
             self.close()
         return answer
 

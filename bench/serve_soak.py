@@ -28,6 +28,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent / "tests/serve"))
 from raw_http import Connection, request_bytes
 from serve_models import write_story_model, write_vector_model
 from serve_programs import Program, end_with_the_servers
+from serve_visits import verdict
 from soak_visits import (
     PROMPTS,
     SWAPPED,
@@ -281,12 +282,7 @@ def soak(options: argparse.Namespace) -> int:
         finally:
             status = soak.program.stop()
     print("counts:", ", ".join(f"{count} {what}" for what, count in sorted(soak.tally.counts.items())))
-    for problem, count in soak.tally.problems.most_common(10):
-        print(f"{count} x {problem}")
-    results = checks(soak.tally, status, options.minutes)
-    for is_met, what in results:
-        print(f"{'ok    ' if is_met else 'failed'} {what}")
-    return 0 if all(is_met for is_met, _ in results) else 1
+    return verdict(soak.tally.problems, checks(soak.tally, status, options.minutes))
 
 
 def on_a_disk_of_its_own() -> int:

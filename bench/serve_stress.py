@@ -22,7 +22,7 @@ from pathlib import Path
 
 from raw_http import Connection, get_json
 from serve_programs import Program, end_with_the_servers
-from serve_visits import VISITS, Client, half_open
+from serve_visits import VISITS, Client, half_open, verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/bench"
@@ -181,12 +181,7 @@ def main() -> int:
     finally:
         status = program.stop()
     print("visits:", ", ".join(f"{count} {what}" for what, count in sorted(tally.visits.items())))
-    for problem, count in tally.problems.most_common(10):
-        print(f"{count} x {problem}")
-    results = checks(tally, states, status, options.requests)
-    for is_met, what in results:
-        print(f"{'ok    ' if is_met else 'failed'} {what}")
-    return 0 if all(is_met for is_met, _ in results) else 1
+    return verdict(tally.problems, checks(tally, states, status, options.requests))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import asyncio
 import json
 import random
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -324,3 +325,12 @@ async def half_open(port: int, generator: random.Random) -> Connection:
     await connection.send(request[: generator.choice((0, 10, request.index(b"{") + 5, len(request)))])
     connection.writer.transport.pause_reading()
     return connection
+
+
+def verdict(problems: Counter[str], results: list[tuple[bool, str]]) -> int:
+    """Prints the most frequent problems and what was checked; the exit status is 1 when a check failed."""
+    for problem, count in problems.most_common(10):
+        print(f"{count} x {problem}")
+    for is_met, what in results:
+        print(f"{'ok    ' if is_met else 'failed'} {what}")
+    return 0 if all(is_met for is_met, _ in results) else 1

@@ -159,16 +159,7 @@ class Client:
     async def asked(self, request: bytes) -> Answer:
         """As Connection.ask, without asking again."""
         await self.connection.send(request)
-        answer = Answer(await self.connection.head())
-        events = Events()
-        async for piece in self.connection.pieces(answer.head):
-            if answer.head.is_stream:
-                answer.events += [(0.0, data) for data in events.feed(piece)]
-            else:
-                answer.body += piece
-        if not answer.head.keeps_alive:
-            self.connection.close()
-        return answer
+        return await self.connection.answer(await self.connection.head())
 
     async def writes(self, identity: str) -> str:
         model = self.random.choice([f"writer{i}" for i in range(WRITERS)] + [SWAPPED])

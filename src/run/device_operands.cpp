@@ -64,13 +64,7 @@ void DeviceOperand::hold_place(ggml_backend_buffer* placeholder) {
 Status DeviceOperand::use_own(const Device& device) {
     return device_call(device.name, [&]() -> Status {
         if (!own_) {
-            ggml_backend_buffer_type_t type = ggml_backend_dev_buffer_type(device.handle);
-            const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, tensor_);
-            own_.reset(ggml_backend_buft_alloc_buffer(type, bytes));
-            if (!own_)
-                return failure(Code::out_of_memory,
-                               "device '{}' has no memory for {} of {} bytes; use the device 'cpu'",
-                               device.name, what_, bytes);
+            HR_ASSIGN(own_, allocate_buffer(device, tensor_, what_));
         }
         return place_in_buffer(own_.get(), tensor_, views_, device, what_);
     });

@@ -9,6 +9,16 @@
 
 namespace headrace {
 
+Result<BackendBuffer> allocate_buffer(const Device& device, const ggml_tensor* like,
+                                      const std::string& what) {
+    ggml_backend_buffer_type_t type = ggml_backend_dev_buffer_type(device.handle);
+    const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, like);
+    BackendBuffer buffer(ggml_backend_buft_alloc_buffer(type, bytes));
+    if (buffer) return buffer;
+    return failure(Code::out_of_memory, "device '{}' has no memory for {} of {} bytes; use the device 'cpu'",
+                   device.name, what, bytes);
+}
+
 Status place_in_buffer(ggml_backend_buffer* buffer, ggml_tensor* tensor, std::span<ggml_tensor* const> views,
                        const Device& device, const std::string& what) {
     void* const base = ggml_backend_buffer_get_base(buffer);
@@ -42,24 +52,15 @@ const TensorMemory::Copy* TensorMemory::current() const {
     return at == copies_.end() ? nullptr : &*at;
 }
 
-Result<TensorMemory::Copy> TensorMemory::allocate(const Device& device, ggml_tensor* like) const {
+Result<TensorMemory::Copy> TensorMemory::allocate(const Device& device, const ggml_tensor* like) const {
     Copy fresh{.device = device.handle, .name = device.name};
-    ggml_backend_buffer_type_t type = ggml_backend_dev_buffer_type(device.handle);
-    const std::size_t bytes = ggml_backend_buft_get_alloc_size(type, like);
-    fresh.buffer.reset(ggml_backend_buft_alloc_buffer(type, bytes));
-    if (!fresh.buffer)
-        return failure(Code::out_of_memory,
-                       "device '{}' has no memory for {} of {} bytes; use the device 'cpu'", device.name,
-                       what_, bytes);
+    HR_ASSIGN(fresh.buffer, allocate_buffer(device, like, what_));
     fresh.context.reset(
         ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}));
     if (!fresh.context) return failure(Code::out_of_memory, "cannot allocate a tensor for {}", what_);
     fresh.bytes =
         ggml_new_tensor_1d(fresh.context.get(), GGML_TYPE_I8, static_cast<std::int64_t>(host_.bytes()));
-    if (ggml_backend_tensor_alloc(fresh.buffer.get(), fresh.bytes,
-                                  ggml_backend_buffer_get_base(fresh.buffer.get())) != GGML_STATUS_SUCCESS)
-        return failure(Code::backend_failure, "device '{}' refused {} of {} bytes", device.name, what_,
-                       bytes);
+    HR_TRY(place_in_buffer(fresh.buffer.get(), fresh.bytes, {}, device, what_));
     return fresh;
 }
 

@@ -17,6 +17,9 @@ struct ggml_tensor;
 
 namespace headrace {
 
+/// A buffer of a device's for a tensor like this one. `what` it is: for errors. Errors: out_of_memory.
+Result<BackendBuffer> allocate_buffer(const Device& device, const ggml_tensor* like, const std::string& what);
+
 /// Gives a tensor the beginning of a buffer of a device's, and views of the tensor theirs. `what` it is: for
 /// errors.
 Status place_in_buffer(ggml_backend_buffer* buffer, ggml_tensor* tensor, std::span<ggml_tensor* const> views,
@@ -63,7 +66,7 @@ private:
     };
     Copy* find(const Device& device);
     const Copy* current() const;
-    Result<Copy> allocate(const Device& device, ggml_tensor* like) const;
+    Result<Copy> allocate(const Device& device, const ggml_tensor* like) const;
     Result<bool> fetch();
 
     PooledBuffer host_;

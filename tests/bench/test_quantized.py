@@ -6,10 +6,10 @@ import argparse
 import shutil
 
 import numpy as np
-import onnx
 import pytest
 import quantized
 import quantized_models
+from product_model import write_product
 
 
 @pytest.mark.parametrize("has_zeros", [False, True])
@@ -31,19 +31,7 @@ def test_blocks_of_4_bits_are_the_weights_within_half_a_step(has_zeros):
 
 def test_both_programs_are_compared_on_the_same_file(tmp_path, monkeypatch):
     folder = tmp_path / "quantised" / "one.product"
-    folder.mkdir(parents=True)
-    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "product",
-        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2])],
-        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])],
-        [onnx.numpy_helper.from_array(weight, "w")],
-    )
-    opset = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), folder / "model.onnx")
-    np.savez(folder / "inputs.npz", np.array([[1, 2]], np.float32))
-    (folder / "facts.json").write_text('{"weights": null}')
+    write_product(folder)
     shutil.copytree(folder, folder.with_name("one.f32"))  # the network that it was made of
     monkeypatch.setattr(quantized, "OUT", tmp_path)
     row = quantized.compare("one.product", 1, argparse.Namespace(rounds=2, seconds=0.001))

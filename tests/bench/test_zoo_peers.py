@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 import zoo_peers
 import zoo_plot
+from product_model import write_product
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A case as zoo_models.py writes it, as far as ONNX Runtime reads it."""
-    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "product",
-        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2])],
-        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])],
-        [onnx.numpy_helper.from_array(weight, "w")],
-    )
-    opset = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "model.onnx")
-    np.savez(tmp_path / "inputs.npz", np.array([[1, 2]], np.float32))
+    write_product(tmp_path)
     return tmp_path
 
 

@@ -147,65 +147,33 @@ case(
     domain=MICROSOFT,
     ulps=1,
 )
-case(
-    "MatMulNBits",
-    values(3, 64),
-    Constant(values(5, 2, 16, dtype=U8, high=255)),
-    Constant(values(10, low=0.01, high=0.1)),
-    domain=MICROSOFT,
-    N=5,
-    K=64,
-    bits=4,
-    block_size=32,
-    tolerance=1e-4,
-)
-case(
-    "MatMulNBits",
-    values(3, 64),
-    Constant(values(5, 2, 16, dtype=U8, high=255)),
-    Constant(values(10, low=0.01, high=0.1)),
-    Constant(values(5, dtype=U8, high=255)),
-    domain=MICROSOFT,
-    N=5,
-    K=64,
-    bits=4,
-    block_size=32,
-    tolerance=1e-4,
-)
-# Blocks of 16 and 8 bits, zero points in bytes; ONNX Runtime has real ones and an order of 4 bits alone.
-for _bits, _block in ((4, 16), (8, 16), (8, 32)):
+
+
+def _few_bits(bits: int, block: int, *operands: Constant | None) -> None:
+    blocks = 64 // block
+    case(
+        "MatMulNBits",
+        values(3, 64),
+        Constant(values(5, blocks, block * bits // 8, dtype=U8, high=255)),
+        Constant(values(5 * blocks, low=0.01, high=0.1)),
+        *operands,
+        domain=MICROSOFT,
+        N=5,
+        K=64,
+        bits=bits,
+        block_size=block,
+        tolerance=1e-4,
+    )
+
+
+# Without zero points and with those in bytes; ONNX Runtime has real ones and an order of 4 bits alone.
+for _bits, _block in ((4, 32), (4, 16), (8, 16), (8, 32)):
     _blocks = 64 // _block
-    _forms = [None, Constant(values(5 * -(-_blocks * _bits // 8), dtype=U8, high=255))]
+    _few_bits(_bits, _block)
+    _few_bits(_bits, _block, Constant(values(5 * -(-_blocks * _bits // 8), dtype=U8, high=255)))
     if _bits == 4:
-        _forms.append(Constant(values(5 * _blocks, low=0, high=15)))
-    for _zeros in _forms:
-        case(
-            "MatMulNBits",
-            values(3, 64),
-            Constant(values(5, _blocks, _block * _bits // 8, dtype=U8, high=255)),
-            Constant(values(5 * _blocks, low=0.01, high=0.1)),
-            *([_zeros] if _zeros else []),
-            domain=MICROSOFT,
-            N=5,
-            K=64,
-            bits=_bits,
-            block_size=_block,
-            tolerance=1e-4,
-        )
-case(
-    "MatMulNBits",
-    values(3, 64),
-    Constant(values(5, 2, 16, dtype=U8, high=255)),
-    Constant(values(10, low=0.01, high=0.1)),
-    None,
-    Constant(np.arange(64, dtype=I32) % 2),
-    domain=MICROSOFT,
-    N=5,
-    K=64,
-    bits=4,
-    block_size=32,
-    tolerance=1e-4,
-)
+        _few_bits(_bits, _block, Constant(values(5 * _blocks, low=0, high=15)))
+_few_bits(4, 32, None, Constant(np.arange(64, dtype=I32) % 2))
 
 QKV = [values(2, 4, 5, 8, seed=i) for i in range(3)]
 case("Attention", *QKV, opset=23)
