@@ -98,8 +98,14 @@ HttpResponse Server::handle(HttpRequest http) {
             service_.counts().add(route, status);
             note(noted, status, std::chrono::steady_clock::now() - start);
         });
-    if (response.stream)
-        response.stream = [write = std::move(response.stream), running](HttpSink& sink) { write(sink); };
+    if (response.stream) {
+        http.record->set_error(kClientIsGone);  // unless it begins
+        response.stream = [write = std::move(response.stream), record = http.record,
+                           running](HttpSink& sink) {
+            record->set_error({});
+            write(sink);
+        };
+    }
     return response;
 }
 

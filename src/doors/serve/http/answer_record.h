@@ -5,6 +5,9 @@
 
 namespace headrace::serve {
 
+/// The error of a request whose client left before its answer ended.
+inline constexpr const char* kClientIsGone = "the client went away";
+
 /// What a request took, for the log: its handler writes it while the answer is made. Thread-safe.
 class AnswerRecord {
 public:

@@ -11,7 +11,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(100);         // whether the client is still there
 constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
-constexpr const char* kClientIsGone = "the client went away";
 
 /// Answers that are being written, from their start to their end.
 class Answers {

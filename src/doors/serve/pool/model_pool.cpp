@@ -84,7 +84,7 @@ std::shared_ptr<Resident> ModelPool::acquire(const std::string& id, const Patien
             if (is_late)
                 throw ApiError(504, "timeout_error",
                                fmt::format("the request's time was over while {} was not loaded yet", id));
-            throw ApiError(499, "cancelled", "the client went away");
+            throw ApiError(499, "cancelled", kClientIsGone);
         }
         answered_.wait_for(lock, kLookForClient);
     }
