@@ -149,7 +149,7 @@ class SessionOptions(_Typed):
     def _override(self, kind: str, name: str, size: int) -> None:
         if not isinstance(name, str) or not hasattr(size, "__index__"):
             raise TypeError(
-                f"add_free_dimension_override_by_{kind} takes a text and an integer; it got {name!r}, {size!r}"
+                f"add_free_dimension_override_by_{kind} takes a text and an integer, not {name!r}, {size!r}"
             )
         self._dimensions[kind, name] = operator.index(size)
 
