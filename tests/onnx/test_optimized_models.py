@@ -73,21 +73,46 @@ def network() -> onnx.ModelProto:
     return model_of(nodes, constants, 3, ("",))
 
 
-def test_a_file_with_channels_in_blocks_computes_what_onnx_runtime_computes(tmp_path: Path) -> None:
-    saved = tmp_path / "all.onnx"
+def saved(content: onnx.ModelProto, path: Path, wanted: set[str]) -> onnxruntime.InferenceSession:
+    """The file that ONNX Runtime makes of it, which has at least these operators on blocks."""
     options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(saved)
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(network().SerializeToString(), options)
-    written = {n.op_type for n in onnx.load(saved).graph.node if n.domain == BLOCKED}
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(content.SerializeToString(), options)
+    written = {n.op_type for n in onnx.load(path).graph.node if n.domain == BLOCKED}
     if not written:
         pytest.skip("this ONNX Runtime writes no blocks on this processor")
-    assert {"Conv", "MaxPool", "AveragePool", "ReorderOutput"} <= written
-    model = headrace.load(saved)
+    assert wanted <= written
+    return session
+
+
+def assert_same(path: Path, session: onnxruntime.InferenceSession) -> None:
+    model = headrace.load(path)
     for shape in [(2, 3, 12, 18), (1, 3, 21, 10)]:
         x = reals(*shape)
         expected = session.run(None, {"x": x})[0]
         np.testing.assert_allclose(model(x)["y"], expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+
+
+def test_a_file_with_channels_in_blocks_computes_what_onnx_runtime_computes(tmp_path: Path) -> None:
+    path = tmp_path / "all.onnx"
+    assert_same(path, saved(network(), path, {"Conv", "MaxPool", "AveragePool", "ReorderOutput"}))
+
+
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "nearest"])
+def test_images_with_channels_in_blocks_are_enlarged(how: str, tmp_path: Path) -> None:
+    path = tmp_path / "all.onnx"
+    way = {"coordinate_transformation_mode": how, "mode": "linear"}
+    if how == "nearest":
+        way = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["small"]),
+        helper.make_node("Resize", ["small", "", "scales"], ["large"], **way),
+        helper.make_node("Conv", ["large", "v"], ["y"]),
+    ]
+    scales = np.array([1, 1, 2, 3], F32)
+    constants = {"w": reals(32, 3, 3, 3), "v": reals(16, 32, 3, 3), "scales": scales}
+    assert_same(path, saved(model_of(nodes, constants, 3, ("",)), path, {"Upsample"}))
 
 
 def in_blocks(filter: np.ndarray, block: int) -> np.ndarray:
@@ -150,3 +175,20 @@ def test_what_cannot_lie_in_blocks_is_refused(content: Any, words: list[str]) ->
 def without_blocks() -> onnx.ModelProto:
     node = helper.make_node("Conv", ["x", "w"], ["y"], domain=BLOCKED)
     return model_of([node], {"w": reals(20, 16, 1, 1)}, 16, ("", BLOCKED))
+
+
+@pytest.mark.parametrize("is_function", [True, False])
+def test_blocks_whose_operators_the_model_does_not_import_are_no_fault(is_function: bool) -> None:
+    nodes = [
+        helper.make_node("ReorderInput", ["x"], ["a"], domain=BLOCKED),
+        helper.make_node("ReorderOutput", ["a"], ["y"], domain=BLOCKED, channels=3),
+    ]
+    x = reals(1, 3, 2, 2)
+    if is_function:
+        model = model_of([helper.make_node("f", ["x"], ["y"], domain="own")], {}, 3, ("", "own"))
+        sets = [helper.make_opsetid("", 18), helper.make_opsetid(BLOCKED, 1)]
+        model.functions.append(helper.make_function("own", "f", ["x"], ["y"], nodes, sets))
+        np.testing.assert_array_equal(headrace.load(model)(x)["y"], x)
+    else:
+        with pytest.raises(ValueError, match=BLOCKED):
+            headrace.load(model_of(nodes, {}, 3, ("",)))

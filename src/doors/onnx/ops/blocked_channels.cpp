@@ -13,11 +13,19 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t block) {
     return (count + block - 1) / block * block;
 }
 
+/// How many channels are a block.
+std::int64_t block_of(OpWriter& g) {
+    const std::int64_t block = g.shared().channel_block;
+    invalid_if(block == 0, "the model does not import operator set 1 of {}, which the node is of",
+               kBlockedChannels);
+    return block;
+}
+
 /// [o, i, h, w] of what lies as [o / b, i / b, h, w, b of i, b of o], or [o / b, i, h, w, b of o] where the
 /// inputs are in no blocks: fewer than a block has, and those of depthwise filters.
 Operand plain_filter(OpWriter& g, const Node& node) {
     const Operand filter = node.operand(1);
-    const std::int64_t block = g.shared().channel_block;
+    const std::int64_t block = block_of(g);
     const std::vector<std::int64_t> sizes = g.fixed_shape(filter, "an extent of the filter");
     invalid_if(sizes.size() != 4, "the filter (input 1) has {} dimensions, not 4", sizes.size());
     const std::int64_t outputs = sizes[0], inputs = sizes[1], height = sizes[2], width = sizes[3];
@@ -53,7 +61,7 @@ std::int64_t channels_of(OpWriter& g, const Operand& x) {
 Operand reorder_input(OpWriter& g, const Node& node) {
     const Operand x = node.flag("channels_last", false) ? channels_first(g, node.x()) : node.x();
     const std::int64_t channels = channels_of(g, x);
-    const std::int64_t surplus = rounded_up(channels, g.shared().channel_block) - channels;
+    const std::int64_t surplus = rounded_up(channels, block_of(g)) - channels;
     if (surplus == 0) return x;
     return g.op("pad", {x},
                 {{"mode", "constant"},
@@ -65,8 +73,7 @@ Operand reorder_input(OpWriter& g, const Node& node) {
 /// Without the channels that fill the last block.
 Operand reorder_output(OpWriter& g, const Node& node) {
     const Operand x = node.x();
-    const std::int64_t channels = node.integer("channels"), all = channels_of(g, x),
-                       block = g.shared().channel_block;
+    const std::int64_t channels = node.integer("channels"), all = channels_of(g, x), block = block_of(g);
     invalid_if(channels < 1 || rounded_up(channels, block) != all,
                "{} channels of {} are kept; channels lie in blocks of {} here. A file that ONNX Runtime has "
                "saved with ORT_ENABLE_ALL is for processors like the one it was saved on: save it with "

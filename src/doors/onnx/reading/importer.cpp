@@ -115,7 +115,8 @@ Reading Importer::read_content() {
     scope.values.emplace("", Operand());
     read_constants(graph.initializers, scope);
     refuse_sparse(graph);
-    if (source_.model.sets.contains(kBlockedChannels))
+    const auto has_blocks = [](const auto& of) { return of.sets.contains(kBlockedChannels); };
+    if (has_blocks(source_.model) || std::ranges::any_of(source_.model.functions, has_blocks))
         shared_.channel_block = value_or_unreadable(channel_block(graph), source_.title);
     const auto inputs = value_or_unreadable(inputs_of(source_)).given;
     Interface interface(model_graph_, inputs, options_,
