@@ -127,6 +127,34 @@ def test_what_makes_no_other_answer_is_taken(client):
     assert answer.choices[0].message.content == "2+3=5"
 
 
+def test_the_newer_name_of_a_limit_counts_where_both_are_given(client):
+    answer = client.chat.completions.create(messages=SUM, max_tokens=20, max_completion_tokens=2, **GREEDY)
+    assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (2, "length")
+
+
+def test_llama_servers_n_probs_shows_tokens_of_a_chat(server):
+    body = {"messages": SUM, "temperature": 0, "n_probs": 3}
+    shown = server.json("/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
+    assert "".join(entry["token"] for entry in shown) == "2+3=5"
+    assert all(len(entry["top_logprobs"]) == 3 for entry in shown)
+    assert "logprobs" not in server.json("/v1/chat/completions", {**body, "n_probs": 0})["choices"][0]
+
+
+def test_a_schema_may_stand_beside_its_type(server):
+    wanted = {"type": "json_schema", "schema": {"enum": ["seven", "eight"]}}
+    body = {"messages": SUM, "temperature": 0, "response_format": wanted}
+    content = server.json("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+    assert json.loads(content) in ("seven", "eight")
+
+
+def test_what_nobody_can_do_here_is_named(server):
+    """llama-server may be told to end a thought."""
+    answer = server.json(
+        "/v1/chat/completions", {"messages": SUM, "temperature": 0, "reasoning_control": True}
+    )
+    assert [warning["parameter"] for warning in answer["warnings"]] == ["reasoning_control"]
+
+
 @pytest.mark.parametrize("schema", [True, {}], ids=str)
 def test_a_schema_that_takes_anything_gives_json(client, schema):
     wanted = {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}

@@ -285,9 +285,9 @@ def test_the_configuration_is_read_again_at_a_signal(serve, folder, tmp_path):
     )
     keys.write_text("second\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "three" in states(server))
-    assert chat(server, "one").status_code == 401
+    wait_for(lambda: chat(server, "one").status_code == 401)
     server.key = "second"
+    wait_for(lambda: "three" in states(server))
     assert chat(server, "two").status_code == 404
 
     def context() -> int:

@@ -26,6 +26,8 @@ std::string_view given_key(const HttpRequest& http) {
     };
     if (std::ranges::equal(authorization.substr(0, kBearer.size()), kBearer, is_same))
         return authorization.substr(kBearer.size());
+    // A key alone is one, as for llama-server; with a space it is another scheme's.
+    if (!authorization.empty() && authorization.find(' ') == std::string_view::npos) return authorization;
     return http.header("x-api-key");
 }
 

@@ -114,9 +114,7 @@ private:
             return true;
         }
         replies_[i] = generations_[i].reply();
-        std::vector<std::int32_t> read = replies_[i].prompt;
-        read.insert(read.end(), replies_[i].tokens.begin(), replies_[i].tokens.end());
-        holders_[i]->ends_with(std::move(read));
+        holders_[i]->ends_with(replies_[i]);
         observe(model_->metrics(), replies_[i]);
         model_->count_outcome(nullptr);
         record_->add({.prompt_tokens = replies_[i].prompt_tokens,
