@@ -202,8 +202,10 @@ void check_size(std::size_t given, std::string_view type, DType dtype, std::span
     double count = 1;  // exact as far as memory goes
     for (const std::int64_t extent : shape) count *= static_cast<double>(extent);
     const double most = static_cast<double>(given) * 2 + 1;  // of 4 bits each
-    if (count < 0 || count > most ||
-        given != (type == kShort ? static_cast<std::size_t>(count) * 2 : size_of(dtype, shape)))
+    const auto wanted = [&](std::int64_t elements) {
+        return type == kShort ? static_cast<std::size_t>(elements) * 2 : bytes_of(dtype, elements);
+    };
+    if (count < 0 || count > most || given != wanted(static_cast<std::int64_t>(count)))
         throw Exception(Code::invalid_argument,
                         "run: " + std::to_string(given) + " bytes are given for another number of elements");
 }
