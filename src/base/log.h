@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace headrace::llm {
+namespace headrace {
 
 enum class LogLevel { debug, info, warn, error, none };
 
@@ -24,9 +24,10 @@ struct LogLine {
     LogContext context;
 };
 
-/// The process's log. Thread-safe; a line is written whole, in one write(2). Levels below HEADRACE_LOG_LEVEL
-/// (a compile-time number, 0 debug to 4 none) cost nothing in HR_LOG. It starts with text on stderr, at the
-/// level that the environment variable HEADRACE_LOG names, or info.
+/// The log of what happens beside a call's result: models that are loaded, settings that changed nothing,
+/// caches that could not be used. What fails is an Error instead. Thread-safe; a line is written whole, in
+/// one write(2). Levels below HEADRACE_LOG_LEVEL (a compile-time number, 0 debug to 4 none) cost nothing in
+/// HR_LOG. It starts as the environment says, else with text on stderr at the level info.
 ///
 /// What cannot be written is lost, and counted in the next line that can. No signal handler is touched, and
 /// none runs because of a closed pipe or a full disk.
@@ -38,22 +39,32 @@ bool log_enabled(LogLevel level);
 Status set_log(LogLevel level, std::string_view format, const std::string& file);
 Result<LogLevel> parse_log_level(std::string_view name);
 
+/// HEADRACE_LOG, HEADRACE_LOG_FORMAT and HEADRACE_LOG_FILE. What they have wrong is a warning, and as if they
+/// were not set.
+struct LogEnvironment {
+    std::string level = "info", format = "text", file;
+};
+LogEnvironment log_environment();
+
 /// An additional sink, as an embedder's. The function runs under the log's lock; what it logs itself is
 /// dropped.
 void set_log_callback(std::function<void(const LogLine&)> sink);
 
-}  // namespace headrace::llm
+/// What a program says to whoever typed its command, whatever the log's level: "headrace: TEXT" on stderr.
+void tell_user(std::string_view text);
+
+}  // namespace headrace
 
 #ifndef HEADRACE_LOG_LEVEL
 #define HEADRACE_LOG_LEVEL 0
 #endif
 
 /// HR_LOG(info, context, "loaded {} in {} ms", name, ms)
-#define HR_LOG(level_name, context, ...)                                           \
-    do {                                                                           \
-        constexpr auto hr_level = ::headrace::llm::LogLevel::level_name;           \
-        if constexpr (static_cast<int>(hr_level) >= HEADRACE_LOG_LEVEL) {          \
-            if (::headrace::llm::log_enabled(hr_level))                            \
-                ::headrace::llm::log(hr_level, fmt::format(__VA_ARGS__), context); \
-        }                                                                          \
+#define HR_LOG(level_name, context, ...)                                      \
+    do {                                                                      \
+        constexpr auto hr_level = ::headrace::LogLevel::level_name;           \
+        if constexpr (static_cast<int>(hr_level) >= HEADRACE_LOG_LEVEL) {     \
+            if (::headrace::log_enabled(hr_level))                            \
+                ::headrace::log(hr_level, fmt::format(__VA_ARGS__), context); \
+        }                                                                     \
     } while (0)

@@ -78,7 +78,7 @@ for _ in range(2):
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
-    assert done.stderr.count("headrace: precision fast changes nothing") == 1
+    assert done.stderr.count("warn  precision fast changes nothing") == 1
 
 
 def test_webnn_contexts_have_it_beside_low_power() -> None:

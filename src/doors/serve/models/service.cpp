@@ -68,11 +68,23 @@ ApiError unknown_model(std::string_view name) {
         fmt::format("there is no model '{:.100}'; GET /v1/models lists those that there are", name));
 }
 
+/// What options do not say the environment does.
+ServerLog log_of(const ServeOptions& options) {
+    const LogEnvironment usual = log_environment();
+    LogLevel least = parse_log_level(usual.level).value();
+    if (options.is_quiet)
+        least = LogLevel::error;
+    else if (options.parameters.find("log_level"))
+        least = LogLevel::debug;  // which is the engine's: of the server's lines it leaves out none
+    const std::string file = log_file(options);
+    return ServerLog(options.logs_json || usual.format == "json", least, file.empty() ? usual.file : file);
+}
+
 }  // namespace
 
 Service::Service(ServeOptions options)
     : options_(std::move(options)),
-      log_(options_.logs_json, options_.is_quiet, log_file(options_)),
+      log_(log_of(options_)),
       pool_(limits_of(options_), [this](ModelPool::Event event, const std::string& id,
                                         const std::string& text) { tell(event, id, text); }) {}
 
@@ -81,11 +93,11 @@ void Service::tell(ModelPool::Event event, const std::string& id, const std::str
         if (spec->key() == id && !spec->is_listed() && spec->is_pinned())
             return;  // the program says what it has
     switch (event) {
-        case ModelPool::Event::loading: return log_.say(ServerLog::Level::info, id + " is being loaded");
+        case ModelPool::Event::loading: return log_.say(LogLevel::info, id + " is being loaded");
         case ModelPool::Event::loaded:
-            return log_.say(ServerLog::Level::info, fmt::format("{} is loaded, after {}", id, text));
-        case ModelPool::Event::failed: return log_.say(ServerLog::Level::error, text);
-        case ModelPool::Event::unloaded: return log_.say(ServerLog::Level::info, id + " was given back");
+            return log_.say(LogLevel::info, fmt::format("{} is loaded, after {}", id, text));
+        case ModelPool::Event::failed: return log_.say(LogLevel::error, text);
+        case ModelPool::Event::unloaded: return log_.say(LogLevel::info, id + " was given back");
     }
 }
 
@@ -107,10 +119,10 @@ void Service::configure(ModelSpecs specs) {
 }
 
 Status Service::load() {
-    for (const std::string& note : options_.notes) log_.say(ServerLog::Level::warn, note);
+    for (const std::string& note : options_.notes) log_.say(LogLevel::warn, note);
     std::vector<std::string> notes;
     HR_ASSIGN(ModelSpecs specs, model_specs(options_, notes));
-    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
+    for (const std::string& note : notes) log_.say(LogLevel::warn, note);
     configure(specs);
     for (const auto& spec : specs) {
         if (!spec->loads_at_start()) continue;
@@ -130,7 +142,7 @@ Result<ServeOptions> Service::reload() {
     HR_ASSIGN(ServeOptions options, read_again(options_));
     std::vector<std::string> notes;
     HR_ASSIGN(ModelSpecs specs, model_specs(options, notes));
-    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
+    for (const std::string& note : notes) log_.say(LogLevel::warn, note);
     configure(std::move(specs));
     return options;
 }
@@ -177,8 +189,7 @@ std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {
                                               given.parallel, options_.most_per_key);
     LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
     for (const Warning& warning : model.warnings())
-        log_.say(ServerLog::Level::warn, spec.id() + ": " + warning.message,
-                 {{"parameter", warning.parameter}});
+        log_.say(LogLevel::warn, spec.id() + ": " + warning.message, {{"parameter", warning.parameter}});
     const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};
     return std::make_shared<ServedModel>(
         std::move(model), ServedModel::Names{spec.names(), spec.tags()}, limits,
