@@ -53,14 +53,14 @@ TEST(Builder, OperandsTellWhatTheyAreAfterTheBuild) {
 TEST(Builder, SaysDataTypesAsTheSpecificationDoesButWithinQuotesAndLabels) {
     MLGraphBuilder builder{MLContext(kCpu)};
     const MLOperand x = builder.input("i32", {DType::f32, {2}}), n = builder.input("n", {DType::i32, {2}});
-    EXPECT_EQ(message_of([&] { builder.add(x, n, {.label = "of f32"}); }, Code::invalid_argument),
+    EXPECT_EQ(message_of([&] { builder.add(x, n, {}, "of f32"); }, Code::invalid_argument),
               "add (of f32): operand b is int32 but a is float32; they must have the same dtype");
     EXPECT_EQ(message_of(
                   [&] {
                       builder.input("i32", {DType::i32, {2}});
                   },
                   Code::invalid_argument),
-              "input 'i32': the name is already taken");
+              "input: the name 'i32' is already taken");
     const float one = 1;
     EXPECT_EQ(message_of(
                   [&] {
