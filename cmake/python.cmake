@@ -20,6 +20,9 @@ execute_process(
   COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 find_package(nanobind CONFIG REQUIRED)
+# It reaches into nanobind's own objects.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/python/src/argument_errors.cpp PROPERTIES
+  COMPILE_OPTIONS "-isystem;${NB_DIR}/src;-isystem;${NB_DIR}/ext/robin_map/include")
 
 nanobind_add_module(_core STABLE_ABI NB_STATIC NOMINSIZE ${sources})
 target_link_libraries(_core PRIVATE headrace)

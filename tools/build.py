@@ -12,7 +12,7 @@ from setup import prepared
 
 # The demo leaves out what it does not show, as long as nothing else was asked for in this folder.
 DEMO = ["-DHEADRACE_TESTS=OFF", "-DHEADRACE_KERNEL_TARGETS=native", "-DHEADRACE_QUICK=ON"]
-WHOLE = ["-DHEADRACE_KERNEL_TARGETS=all", "-DHEADRACE_QUICK=OFF"]
+WHOLE = ["-DHEADRACE_KERNEL_TARGETS=all"]
 
 
 def configure(preset, build_dir, target):

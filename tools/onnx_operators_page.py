@@ -18,6 +18,8 @@ def page():
     standard = names()
     count = sum(("", name) in read for name in standard)
     others = ", ".join(f"{domain}.{name}" for domain, name in sorted(read) if domain)
+    ever = {schema.name for schema in defs.get_all_schemas_with_history()}
+    experiments = ", ".join(name for domain, name in sorted(read) if not domain and name not in ever)
     lines = [
         "# ONNX operators that are read",
         "",
@@ -27,6 +29,8 @@ def page():
         "| operator | read, from set |",
         "|---|---|",
         *(f"| {name} | {read.get(('', name), 'no')} |" for name in standard),
+        "",
+        f"Experiments of old operator sets and of ONNX Runtime in ai.onnx: {experiments}.",
         "",
         f"Of other domains: {others}. Functions that a model brings along are read where they are called.",
     ]

@@ -197,9 +197,23 @@ Memory converted(const std::byte* from, std::size_t count) {
     return result;
 }
 
-RunInput input_of(napi_env env, std::string_view type, napi_value shape, napi_value bytes) {
+/// Runs read as many bytes as the shape says.
+void check_size(std::size_t given, std::string_view type, DType dtype, std::span<const std::int64_t> shape) {
+    double count = 1;  // exact as far as memory goes
+    for (const std::int64_t extent : shape) count *= static_cast<double>(extent);
+    const double most = static_cast<double>(given) * 2 + 1;  // of 4 bits each
+    const auto wanted = [&](std::int64_t elements) {
+        return type == kShort ? static_cast<std::size_t>(elements) * 2 : bytes_of(dtype, elements);
+    };
+    if (count < 0 || count > most || given != wanted(static_cast<std::int64_t>(count)))
+        throw Exception(Code::invalid_argument,
+                        "run: " + std::to_string(given) + " bytes are given for another number of elements");
+}
+
+RunInput input_of(napi_env env, std::string_view type, DType dtype, napi_value shape, napi_value bytes) {
     RunInput input{to_integers(env, shape), nullptr};
     const auto from = to_bytes(env, bytes);
+    check_size(from.size(), type, dtype, input.shape);
     if (type == kShort) {
         input.content = converted<std::uint32_t, std::uint16_t>(from.data(), from.size() / 2);
         return input;
@@ -351,15 +365,17 @@ napi_value open_model(const Call& call) {
 
 napi_value run_model(const Call& call) {
     const napi_env env = call.env();
-    std::vector<RunInput> inputs;
+    const auto& model = opened(call);
     const auto given = to_list(env, call[1]);
-    for (std::size_t i = 0; i + 2 < given.size(); i += 3)
-        inputs.push_back(input_of(env, to_text(env, given[i]), given[i + 1], given[i + 2]));
+    std::vector<RunInput> inputs;
+    for (std::size_t i = 0; i < model->inputs().size(); ++i)
+        inputs.push_back(input_of(env, to_text(env, given.at(3 * i)), model->inputs()[i].dtype,
+                                  given.at(3 * i + 1), given.at(3 * i + 2)));
     napi_valuetype type{};
     check(napi_typeof(env, call[2], &type));
     std::shared_ptr<const std::atomic<bool>> stop;
     if (type != napi_undefined) stop = call.handle<StopHandle>(2).is_wanted;
-    return Task::start(env, std::make_unique<RunModel>(opened(call), std::move(inputs), std::move(stop)));
+    return Task::start(env, std::make_unique<RunModel>(model, std::move(inputs), std::move(stop)));
 }
 
 napi_value new_stop(const Call& call) { return external(call.env(), new StopHandle); }

@@ -35,6 +35,7 @@ _ML_NAMES = {  # types that are ml_dtypes'
     "f8e8m0": "float8_e8m0fnu",
     "f4e2m1": "float4_e2m1fn",
 }
+_SHORT_NAMES = {name: short for short, name in (_NUMPY_NAMES | _ML_NAMES).items()}
 _ML_LIMITS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 
 
@@ -45,6 +46,11 @@ def dtype_of(name: str) -> np.dtype:
     import ml_dtypes
 
     return np.dtype(getattr(ml_dtypes, _ML_NAMES[name]))
+
+
+def short_name(data_type: str) -> str:
+    """Our name of a dtype that NumPy or the WebNN specification names; others stay as they are."""
+    return _SHORT_NAMES.get(data_type, data_type)
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -73,7 +79,9 @@ def coerce(value: object, name: str, what: str) -> tuple[np.ndarray, tuple[int, 
     except ChangedMeaningError as error:
         raise ValueError(str(error)) from None
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{what}: a {type(value).__name__} does not convert to {name}: {error}") from None
+        raise ValueError(
+            f"{what}: a {type(value).__name__} does not convert to {dtype_of(name).name}: {error}"
+        ) from None
     if name in ("i4", "u4"):
         dense = pack_nibbles(dense)
     return (dense.view(np.int16) if name == "bf16" else dense), array.shape

@@ -1,5 +1,7 @@
 #include "argument_errors.h"
 
+#include <nb_internals.h>
+
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -9,11 +11,8 @@ namespace {
 
 namespace nb = nanobind;
 
-/// How an object of nanobind's nb_func and nb_method begins. `is_known` compares it with what Python reads
-/// there.
-struct NativeFunction {
-    PyObject_VAR_HEAD vectorcallfunc call;
-};
+/// An object of nanobind's nb_func and nb_method, whose place for the call Python's stable ABI does not tell.
+using NativeFunction = nb::detail::nb_func;
 
 /// A call's number of arguments has Python's flag in its highest bit, and one of nanobind's in the next.
 constexpr std::size_t kCount = ~std::size_t{0} >> 2;
@@ -26,10 +25,6 @@ std::array<vectorcallfunc, kMostCalls> native_calls{};
 bool is_of_nanobind(nb::handle function) {
     const nb::str type(function.type().attr("__name__"));
     return type.equal(nb::str("nb_func")) || type.equal(nb::str("nb_method"));
-}
-
-bool is_known(nb::handle function) {
-    return reinterpret_cast<NativeFunction*>(function.ptr())->call == PyVectorcall_Function(function.ptr());
 }
 
 /// Replaces the error where no form of the function takes the arguments. Others stay as they are.
@@ -71,8 +66,8 @@ constexpr std::array<vectorcallfunc, kMostCalls> explained_calls(std::index_sequ
 
 void explain_errors_of(nb::handle function) {
     static constexpr auto calls = explained_calls(std::make_index_sequence<kMostCalls>());
-    if (!is_of_nanobind(function) || !is_known(function)) return;
-    auto& call = reinterpret_cast<NativeFunction*>(function.ptr())->call;
+    if (!is_of_nanobind(function)) return;
+    auto& call = reinterpret_cast<NativeFunction*>(function.ptr())->vectorcall;
     for (std::size_t i = 0; i < kMostCalls; ++i) {
         if (call == calls[i]) return;
         if (!native_calls[i]) native_calls[i] = call;

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from headrace._arrays import as_array, unpack_nibbles
 
-_DATA_TYPES = ["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8", "int4", "uint4"]
+# The IDL's, in its order, and two that are ahead of it: two elements a byte.
+DATA_TYPES = ["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8", "int4", "uint4"]
 OPERAND = {"shape": "shape", "dataType": "data_type"}
 TENSOR = OPERAND | {"readable": "readable", "writable": "writable", "exportableToGPU": "exportable_to_gpu"}
 
@@ -44,14 +45,14 @@ def dimensions(call: str, shape: Any) -> Any:
 
 def is_data_type(value: object) -> bool:
     """Whether `value` is the name of a data type, as in constant("float32", 1.0)."""
-    return isinstance(value, str) and value in _DATA_TYPES
+    return isinstance(value, str) and value in DATA_TYPES
 
 
 def elements(call: str, data: Any, shape: Any, data_type: str) -> np.ndarray:
     """The array of a descriptor's shape that `data` has: an array or nested lists with as many elements, or
     a buffer (bytes, bytearray, memoryview) of exactly their bytes, 4-bit elements packed."""
     if not is_data_type(data_type):
-        raise ValueError(f"{call}: unknown data type {data_type!r}; known: {', '.join(_DATA_TYPES)}")
+        raise ValueError(f"{call}: unknown data type {data_type!r}; known: {', '.join(DATA_TYPES)}")
     extents = [_extent(call, extent) for extent in shape]
     count = math.prod(extents)
     if isinstance(data, (bytes, bytearray, memoryview)):

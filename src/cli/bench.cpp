@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/peer.h"
 #include "cli/prepared.h"
@@ -71,7 +72,7 @@ Status bench_graph(const BenchOptions& options) {
     if (!alone.empty() && options.peer == "onnxruntime")
         return invalid("{} is for runs without a peer; give it with --peer none", alone);
     if (!alone.empty() && options.peer == "auto")
-        std::fprintf(stderr, "no comparison: %s is for runs without a peer\n", alone.data());
+        tell_user(fmt::format("no comparison: {} is for runs without a peer", alone));
     if (options.peer != "none" && alone.empty()) {
         HR_ASSIGN(const bool is_compared, compare_with_peer(options));
         if (is_compared) return success();

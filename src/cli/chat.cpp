@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/language.h"
 #include "headrace/language_model.h"
@@ -239,7 +240,7 @@ Status chat(const ChatOptions& options) {
         } catch (const Exception& error) {
             go_on = Error{error.code(), error.what()};
         }
-        if (!go_on.ok()) std::fprintf(stderr, "%s\n", go_on.error().message.c_str());
+        if (!go_on.ok()) tell_user(go_on.error().message);
         if (go_on.ok() && !go_on.value()) break;
         if (options.single_turn && line[0] != '/') break;
     }

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
 #include "cli/progress.h"
@@ -64,7 +65,7 @@ Status list_all_devices(const DevicesOptions& options) {
     for (const std::string& name : options.hosts) {
         Status asked = list.ask(name);
         if (asked.ok()) continue;
-        if (!last.ok()) std::fprintf(stderr, "headrace: %s\n", last.error().message.c_str());
+        if (!last.ok()) tell_user(last.error().message);
         last = std::move(asked);
     }
     HR_TRY(list.report_to(options.json));

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/log.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
@@ -119,7 +120,7 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
           std::pair(given.encoder.compile.precision == Precision::fast, "--precision"),
           std::pair(!given.cpus.empty(), "--cpu-mask or --cpu-range")})
         if (set) return unsupported("{} is an option of `headrace serve`, and not of {}", name, all[0]);
-    for (const std::string& note : given.notes) std::fprintf(stderr, "%s\n", note.c_str());
+    for (const std::string& note : given.notes) tell_user(note);
     flags = {given.model, given.parameters};
     for (const auto& [name, value] : more.entries()) flags.parameters.set(name, value);
     return rest;

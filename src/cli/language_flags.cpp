@@ -1,8 +1,9 @@
 #include "cli/language_flags.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
+
+#include "base/log.h"
 
 namespace headrace::cli {
 namespace {
@@ -65,8 +66,7 @@ void take_chat_flags(std::vector<std::string>& arguments, Parameters& parameters
         } else {
             const bool has_word =
                 flag->why == kPlainAnswers && i + 1 < arguments.size() && is_color(arguments[i + 1]);
-            if (!flag->why.empty())
-                std::fprintf(stderr, "%s has no effect: %s\n", name.c_str(), std::string(flag->why).c_str());
+            if (!flag->why.empty()) tell_user(fmt::format("{} has no effect: {}", name, flag->why));
             if (has_word) ++i;
         }
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "base/edit_distance.h"
+#include "base/log.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/python.h"
 #ifdef HEADRACE_LLM
 #include "cli/language.h"
@@ -47,7 +50,7 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App&, std::span<cha
 
 int report_error(const Status& status) {
     if (status.ok()) return kSuccess;
-    std::fprintf(stderr, "headrace: %s\n", status.error().message.c_str());
+    tell_user(status.error().message);
     return kFailure;
 }
 
@@ -160,12 +163,13 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
                                 ? meant_option(*app.get_subcommand(word), text)
                                 : "",
                             least == 0 ? word + " " : "");
-    std::fprintf(stderr, "headrace: %s\n", text.c_str());
+    tell_user(text);
     return kUsage;
 }
 
 int dispatch(int argc, char** argv) {
     CLI::App app{"Runs models on ggml.", "headrace"};
+    app.formatter(std::make_shared<HelpFormatter>());
     app.require_subcommand(1);
     app.set_version_flag("--version", version_text(), "print the version and exit");
     app.footer(

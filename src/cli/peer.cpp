@@ -1,5 +1,6 @@
 #include "cli/peer.h"
 
+#include "base/log.h"
 #include "cli/python.h"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -25,7 +26,7 @@ Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     HR_ASSIGN(const InputShapes inputs, input_shapes(graph, options.inputs));
     const std::string made_up = made_up_text(graph, inputs, is_onnx_file(options.graph));
-    if (!made_up.empty()) std::fprintf(stderr, "%s\n", made_up.c_str());
+    if (!made_up.empty()) tell_user(made_up);
     std::vector<std::string> shapes;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i)
         if (!inputs.arrays.contains(i))
@@ -67,7 +68,7 @@ Result<bool> compare_with_peer(const BenchOptions& options) {
     pid_t process = 0;
     std::fflush(stdout);
     if (const int error = posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environ)) {
-        std::fprintf(stderr, "no comparison: %s: %s\n", arguments[0], std::strerror(error));
+        tell_user(fmt::format("no comparison: {}: {}", arguments[0], std::strerror(error)));
         return false;
     }
     int status = 0;

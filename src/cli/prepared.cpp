@@ -1,7 +1,6 @@
 #include "cli/prepared.h"
 
-#include <cstdio>
-
+#include "base/log.h"
 #include "engine/executable.h"
 
 namespace headrace::cli {
@@ -11,7 +10,7 @@ Result<std::unique_ptr<Prepared>> Prepared::make(const Executable& executable, c
     const Graph& graph = executable.graph();
     HR_ASSIGN(InputShapes shapes, input_shapes(graph, options.inputs));
     const std::string made_up = made_up_text(graph, shapes, is_onnx_file(options.graph));
-    if (!made_up.empty()) std::fprintf(stderr, "%s\n", made_up.c_str());
+    if (!made_up.empty()) tell_user(made_up);
     HR_ASSIGN(prepared->inputs_, gather_inputs(graph, std::move(shapes), options.inputs.seed));
     for (const Array& a : prepared->inputs_) prepared->views_.push_back({a.dtype, a.shape, a.bytes.data()});
     return prepared;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/cache_folder.h"
-#include "base/warning.h"
+#include "base/log.h"
 #include "engine/precision.h"
 #include "engine/quantize.h"
 #include "ir/graph_file.h"
@@ -33,8 +33,10 @@ void use_packed_cache(Executable::Impl& impl) {
     if (!impl.options.packed_kernels || !impl.device.is_cpu) return;
     const auto folder =
         chosen_cache_folder(impl.options.packed_cache, "HEADRACE_PACKED_CACHE", "off", "packed");
-    if (!folder.ok()) return warn(fmt::format("packed weights are not kept: {}", folder.error().message));
-    if (!folder.value().empty()) impl.packed.use_cache(impl.graph, folder.value(), impl.threads());
+    if (!folder.ok())
+        HR_LOG(warn, {}, "packed weights are not kept: {}", folder.error().message);
+    else if (!folder.value().empty())
+        impl.packed.use_cache(impl.graph, folder.value(), impl.threads());
 }
 
 /// Null where there is none; without a home folder nobody has stored any.
@@ -44,8 +46,8 @@ std::shared_ptr<const Tuning> stored_tuning(const CompileOptions& options) {
     const std::string path = tuning_file(folder.value());
     auto tuning = read_tuning(path);
     if (!tuning.ok()) {
-        warn(fmt::format("'{}' is not used: {}; headrace bench --tune writes it anew", path,
-                         tuning.error().message));
+        HR_LOG(warn, {}, "'{}' is not used: {}; headrace bench --tune writes it anew", path,
+               tuning.error().message);
         return nullptr;
     }
     return std::make_shared<const Tuning>(std::move(tuning).value());

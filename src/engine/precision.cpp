@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/warning.h"
+#include "base/log.h"
 #include "kernels/gemm/bf16_gemm_f32.h"
 #include "run/device_arithmetic.h"
 
@@ -16,8 +16,8 @@ void say_that_nothing_changes(const Device& device, const CompileOptions& option
         const char* why = !device.is_cpu           ? "multiplies f32 as exactly as it can anyway"
                           : options.packed_kernels ? "has no products of bf16"
                                                    : "multiplies bf16 in packed kernels only, which are off";
-        warn(fmt::format("precision fast changes nothing: {} {}", device.is_cpu ? "this CPU" : device.name,
-                         why));
+        HR_LOG(warn, {}, "precision fast changes nothing: {} {}", device.is_cpu ? "this CPU" : device.name,
+               why);
     });
 }
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/warning.h"
+#include "base/log.h"
 #include "engine/executable.h"
 
 namespace headrace {
@@ -204,7 +204,7 @@ TuneReport tune(const Graph& graph, const CompileOptions& options, std::span<con
         throw Exception(Code::invalid_argument, "tuning is off, so there is nowhere to keep choices");
     const std::string path = tuning_file(folder);
     auto known = read_tuning(path);
-    if (!known.ok()) warn(fmt::format("'{}' is written anew: {}", path, known.error().message));
+    if (!known.ok()) HR_LOG(warn, {}, "'{}' is written anew: {}", path, known.error().message);
     Tuning stored = known.ok() ? std::move(known).value() : Tuning();
     Tuner tuner(graph, options, inputs, outputs);
     tuner.find_ways();

@@ -1,11 +1,11 @@
 #include "loading/backends.h"
 
-#include <cstdio>
 #include <mutex>
 #include <string>
 
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "loading/ggml_log.h"
 #include "loading/library_search.h"
 
 #ifdef HEADRACE_PORTABLE
@@ -14,29 +14,6 @@
 
 namespace headrace {
 namespace {
-
-bool is_problem(ggml_log_level level) {
-    return level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR;
-}
-
-/// By itself ggml writes all that it has to say, as CUDA's backend does about each run. A program that
-/// listens hears that; who does not, of problems alone.
-void write_problems_alone() {
-    const auto write = [](ggml_log_level level, const char* text, void*) {
-        static thread_local bool goes_on = false;  // what follows belongs to what was written before
-        if (level != GGML_LOG_LEVEL_CONT) goes_on = is_problem(level);
-        if (goes_on) std::fputs(text, stderr);
-    };
-    ggml_log_callback set = nullptr, plain = nullptr;
-    void *data = nullptr, *none = nullptr;
-    ggml_log_get(&set, &data);
-    ggml_log_set(nullptr, nullptr);
-    ggml_log_get(&plain, &none);
-    if (set == plain)
-        ggml_log_set(write, nullptr);
-    else
-        ggml_log_set(set, data);
-}
 
 /// While it lives ggml tells of problems only, and not of each library that it loads.
 class QuietLog {
@@ -51,7 +28,8 @@ public:
 private:
     static void pass_problems(ggml_log_level level, const char* text, void* self) {
         const auto* log = static_cast<const QuietLog*>(self);
-        if (is_problem(level)) log->before_(level, text, log->data_);
+        if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR)
+            log->before_(level, text, log->data_);
     }
 
     ggml_log_callback before_ = nullptr;
@@ -88,7 +66,7 @@ void load_all_backends() {
 void load_backends() {
     static std::once_flag once;
     std::call_once(once, [] {
-        write_problems_alone();
+        capture_ggml_log();
         if (ggml_backend_dev_count() == 0) load_all_backends();
         const QuietLog quiet;
         load_device_backends();

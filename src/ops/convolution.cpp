@@ -218,35 +218,11 @@ void order_nhwc_depthwise_filter(const ConstView& filter, const Conv2dAttrs& a, 
     copy_filter(filter, a, {2, 3, 1, 0}, ordered);
 }
 
-namespace {
-
-kernels::Conv2dArgs shape_args(const Axes& in, const Axes& filter, const Axes& out, const Conv2dAttrs& a) {
-    const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
-    return {.batch = n(in.size[0]),
-            .in_channels = n(in.size[1]),
-            .in_h = n(in.size[2]),
-            .in_w = n(in.size[3]),
-            .out_channels = n(out.size[1]),
-            .out_h = n(out.size[2]),
-            .out_w = n(out.size[3]),
-            .groups = n(a.groups),
-            .kernel_h = n(filter.size[2]),
-            .kernel_w = n(filter.size[3]),
-            .stride_h = n(a.strides[0]),
-            .stride_w = n(a.strides[1]),
-            .dilation_h = n(a.dilations[0]),
-            .dilation_w = n(a.dilations[1]),
-            .pad_top = static_cast<std::ptrdiff_t>(a.padding[0]),
-            .pad_left = static_cast<std::ptrdiff_t>(a.padding[2])};
-}
-
-}  // namespace
-
 bool nhwc_winograd_kernel_applies(const Operands& in, bool filter_is_constant, const Conv2dAttrs& a) {
     if (!nhwc_conv2d_kernel_applies(in, filter_is_constant, a)) return false;
     const auto image = image_axes(a.input_layout);
-    return kernels::has_nhwc_winograd_conv2d(shape_args(Axes(in[0].sizes(), image), filter_of(in, a),
-                                                        Axes(infer_conv2d(in, a).value().sizes(), image), a));
+    return kernels::has_nhwc_winograd_conv2d(conv_shape_args<kernels::Conv2dArgs>(
+        Axes(in[0].sizes(), image), filter_of(in, a), Axes(infer_conv2d(in, a).value().sizes(), image), a));
 }
 
 std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
@@ -308,7 +284,7 @@ void pack_nhwc_bf16_winograd_filter(const ConstView& filter, const Conv2dAttrs& 
 
 kernels::Conv2dArgs conv2d_args(const TensorArgs& args, const Conv2dAttrs& a) {
     const ConvGeometry g(args, a);
-    kernels::Conv2dArgs made = shape_args(g.in, g.filter, g.out, a);
+    kernels::Conv2dArgs made = conv_shape_args<kernels::Conv2dArgs>(g.in, g.filter, g.out, a);
     made.x = args.in[0].as<float>();
     made.w = args.in[1].as<float>();
     made.bias = args.has(2) ? args.in[2].as<float>() : nullptr;

@@ -304,6 +304,22 @@ void convolve_pixels(const ConvGeometry& g, const TensorArgs& args, Store store)
     }
 }
 
+/// Sizes and steps as kernels want them: Conv2dArgs, Int8Conv2dArgs.
+template <class Args>
+Args conv_shape_args(const Axes& in, const Axes& filter, const Axes& out, const Conv2dAttrs& a) {
+    const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
+    Args args;
+    args.batch = n(in.size[0]), args.in_channels = n(in.size[1]);
+    args.in_h = n(in.size[2]), args.in_w = n(in.size[3]);
+    args.out_channels = n(out.size[1]), args.out_h = n(out.size[2]), args.out_w = n(out.size[3]);
+    args.groups = n(a.groups), args.kernel_h = n(filter.size[2]), args.kernel_w = n(filter.size[3]);
+    args.stride_h = n(a.strides[0]), args.stride_w = n(a.strides[1]);
+    args.dilation_h = n(a.dilations[0]), args.dilation_w = n(a.dilations[1]);
+    args.pad_top = static_cast<std::ptrdiff_t>(a.padding[0]);
+    args.pad_left = static_cast<std::ptrdiff_t>(a.padding[2]);
+    return args;
+}
+
 /// Computes this thread's share of the output in double, biases included: store(i, sum) for each element i.
 template <class T, class Store>
 void reference_conv2d(const TensorArgs& args, const Conv2dAttrs& a, Store store) {

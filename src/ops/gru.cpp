@@ -65,10 +65,8 @@ struct Gru {
     static constexpr std::array kernels{OnePass<Gru>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        Cost cost = elementwise_cost(in, out, 0);
-        cost.flops = 2.0 * static_cast<double>(in[1].elements() + in[2].elements()) *
-                     static_cast<double>(in[0].shape[0].size() * in[0].shape[1].size());
-        return cost;
+        return recurrence_cost(in, out, in[1].elements() + in[2].elements(),
+                               in[0].shape[0].size() * in[0].shape[1].size());
     }
 
     static std::vector<Sample> samples() {
@@ -76,14 +74,12 @@ struct Gru {
         const auto add = [&](DType t, std::int64_t count, bool optional, NamedAttrs attrs,
                              std::int64_t h = 5) {
             attrs.emplace_back("hidden_size", h);
-            const auto operand = [&](Shape shape, bool absent = false) {
-                return SampleOperand{.type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
-            };
+            const RecurrentSample operand{t};
             list.push_back({{operand({4, 2, 3}), operand({count, 3 * h, 3}), operand({count, 3 * h, h}),
                              operand({count, 3 * h}, !optional), operand({count, 3 * h}, !optional),
                              operand({count, 2, h}, !optional)},
                             std::move(attrs),
-                            t == DType::f16 ? 4e-3 : 1e-5});
+                            operand.tolerance()});
         };
         add(DType::f32, 1, false, {});
         add(DType::f32, 2, true,
@@ -152,10 +148,7 @@ struct GruCell {
     static constexpr std::array kernels{OnePass<GruCell>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        Cost cost = elementwise_cost(in, out, 0);
-        cost.flops = 2.0 * static_cast<double>(in[1].elements() + in[2].elements()) *
-                     static_cast<double>(in[0].shape[0].size());
-        return cost;
+        return recurrence_cost(in, out, in[1].elements() + in[2].elements(), in[0].shape[0].size());
     }
 
     static std::vector<Sample> samples() {
@@ -164,14 +157,11 @@ struct GruCell {
             for (const bool optional : {false, true}) {
                 const std::int64_t h =
                     t == DType::f32 && !optional ? 16 : 5;  // wide enough for the pass, or not
-                const auto operand = [&](Shape shape, bool absent = false) {
-                    return SampleOperand{
-                        .type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
-                };
+                const RecurrentSample operand{t};
                 list.push_back({{operand({2, 3}), operand({3 * h, 3}), operand({3 * h, h}), operand({2, h}),
                                  operand({3 * h}, !optional), operand({3 * h}, !optional)},
                                 {{"hidden_size", h}, {"reset_after", optional}},
-                                t == DType::f16 ? 4e-3 : 1e-5});
+                                operand.tolerance()});
             }
         return list;
     }

@@ -103,10 +103,7 @@ struct GruRecurrence {
         KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        Cost cost = elementwise_cost(in, out, 0);
-        cost.flops = 2.0 * static_cast<double>(in[1].elements()) *
-                     static_cast<double>(in[0].shape[0].size() * in[0].shape[1].size());
-        return cost;
+        return recurrence_cost(in, out, in[1].elements(), in[0].shape[0].size() * in[0].shape[1].size());
     }
 
     static std::vector<Sample> samples() {
@@ -114,13 +111,11 @@ struct GruRecurrence {
         const auto add = [&](DType t, std::int64_t h, std::int64_t count, bool given, bool constant,
                              NamedAttrs attrs) {
             attrs.emplace_back("hidden_size", h);
-            const auto operand = [&](Shape shape, bool absent = false) {
-                return SampleOperand{.type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
-            };
+            const RecurrentSample operand{t};
             list.push_back({{operand({4, 2, count * 3 * h}), operand({count, 3 * h, h}),
                              operand({count, 3 * h}, !given), operand({count, 2, h}, !given)},
                             std::move(attrs),
-                            t == DType::f16 ? 4e-3 : 1e-5});
+                            operand.tolerance()});
             list.back().operands[1].constant = constant;
         };
         const NamedAttrs backward{{"direction", std::string("backward")}};

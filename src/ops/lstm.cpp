@@ -75,25 +75,21 @@ struct Lstm {
     static constexpr std::array kernels{OnePass<Lstm>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        Cost cost = elementwise_cost(in, out, 0);
-        cost.flops = 2.0 * static_cast<double>(in[1].elements() + in[2].elements()) *
-                     static_cast<double>(in[0].shape[0].size() * in[0].shape[1].size());
-        return cost;
+        return recurrence_cost(in, out, in[1].elements() + in[2].elements(),
+                               in[0].shape[0].size() * in[0].shape[1].size());
     }
 
     static std::vector<Sample> samples() {
         std::vector<Sample> list;
         const auto add = [&](DType t, std::int64_t count, bool given, NamedAttrs attrs, std::int64_t h = 5) {
             attrs.emplace_back("hidden_size", h);
-            const auto operand = [&](Shape shape, bool absent = false) {
-                return SampleOperand{.type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
-            };
+            const RecurrentSample operand{t};
             list.push_back({{operand({4, 2, 3}), operand({count, 4 * h, 3}), operand({count, 4 * h, h}),
                              operand({count, 4 * h}, !given), operand({count, 4 * h}, !given),
                              operand({count, 3 * h}, !given), operand({count, 2, h}, !given),
                              operand({count, 2, h}, !given)},
                             std::move(attrs),
-                            t == DType::f16 ? 4e-3 : 1e-5});
+                            operand.tolerance()});
         };
         add(DType::f32, 1, false, {});
         add(DType::f32, 2, true,
@@ -173,10 +169,7 @@ struct LstmCell {
     static constexpr std::array kernels{OnePass<LstmCell>::kKernel};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
-        Cost cost = elementwise_cost(in, out, 0);
-        cost.flops = 2.0 * static_cast<double>(in[1].elements() + in[2].elements()) *
-                     static_cast<double>(in[0].shape[0].size());
-        return cost;
+        return recurrence_cost(in, out, in[1].elements() + in[2].elements(), in[0].shape[0].size());
     }
 
     static std::vector<Sample> samples() {
@@ -185,15 +178,12 @@ struct LstmCell {
             for (const bool given : {false, true}) {
                 const std::int64_t h =
                     t == DType::f32 && !given ? 16 : 5;  // wide enough for the pass, or not
-                const auto operand = [&](Shape shape, bool absent = false) {
-                    return SampleOperand{
-                        .type = {t, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
-                };
+                const RecurrentSample operand{t};
                 list.push_back({{operand({2, 3}), operand({4 * h, 3}), operand({4 * h, h}), operand({2, h}),
                                  operand({2, h}), operand({4 * h}, !given), operand({4 * h}, !given),
                                  operand({3 * h}, !given)},
                                 {{"hidden_size", h}},
-                                t == DType::f16 ? 4e-3 : 1e-5});
+                                operand.tolerance()});
             }
         return list;
     }

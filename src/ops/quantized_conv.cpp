@@ -140,7 +140,8 @@ struct QuantizedConv2d {
         if (!out.ok()) return false;
         const auto image = image_axes(a.input_layout);
         const Axes x(in[0].sizes(), image), y(out.value().sizes(), image);
-        return kernels::has_int8_winograd_conv2d(shape_args(x, Int8Filter(in[1].sizes(), a).axes, y, a));
+        return kernels::has_int8_winograd_conv2d(
+            conv_shape_args<kernels::Int8Conv2dArgs>(x, Int8Filter(in[1].sizes(), a).axes, y, a));
     }
     static std::size_t packed_winograd_bytes(const Operands& in, const void* attrs) {
         const Int8Filter f(in[1].sizes(), cast(attrs));
@@ -181,33 +182,11 @@ struct QuantizedConv2d {
     }
     static kernels::Int8Conv2dArgs kernel_args(const TensorArgs& args, const Attrs& a) {
         const ConvGeometry g(args, a);
-        kernels::Int8Conv2dArgs made = shape_args(g.in, g.filter, g.out, a);
+        kernels::Int8Conv2dArgs made = conv_shape_args<kernels::Int8Conv2dArgs>(g.in, g.filter, g.out, a);
         made.x = bytes_of(args.in[0]);
         made.x_zero = int8_at(args.in[4], 0);
         made.result = SumRounder::kernel_args(args, a);
         return made;
-    }
-    static kernels::Int8Conv2dArgs shape_args(const Axes& in, const Axes& filter, const Axes& out,
-                                              const Attrs& a) {
-        const auto n = [](std::int64_t v) { return static_cast<std::size_t>(v); };
-        return {.batch = n(in.size[0]),
-                .in_channels = n(in.size[1]),
-                .in_h = n(in.size[2]),
-                .in_w = n(in.size[3]),
-                .out_channels = n(out.size[1]),
-                .out_h = n(out.size[2]),
-                .out_w = n(out.size[3]),
-                .groups = n(a.groups),
-                .kernel_h = n(filter.size[2]),
-                .kernel_w = n(filter.size[3]),
-                .stride_h = n(a.strides[0]),
-                .stride_w = n(a.strides[1]),
-                .dilation_h = n(a.dilations[0]),
-                .dilation_w = n(a.dilations[1]),
-                .pad_top = static_cast<std::ptrdiff_t>(a.padding[0]),
-                .pad_left = static_cast<std::ptrdiff_t>(a.padding[2]),
-                .x = {},
-                .result = {}};
     }
     static constexpr std::array kernels{
         KernelDef{"quad_depthwise_conv2d", &depthwise_quads_apply, 1, &packed_depthwise_quads_bytes,

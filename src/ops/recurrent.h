@@ -190,4 +190,22 @@ void walk_sequence(const TensorArgs& args, Direction direction, Begin&& begin, S
     }
 }
 
+/// Of a multiplication of so many weights in each step.
+inline Cost recurrence_cost(const Operands& in, std::span<const TensorType> out, std::int64_t weights,
+                            std::int64_t steps) {
+    Cost cost = elementwise_cost(in, out, 0);
+    cost.flops = 2.0 * static_cast<double>(weights) * static_cast<double>(steps);
+    return cost;
+}
+
+/// Makes the operands of a sample, of one dtype.
+struct RecurrentSample {
+    DType dtype;
+
+    SampleOperand operator()(Shape shape, bool absent = false) const {
+        return {.type = {dtype, std::move(shape)}, .low = -1, .high = 1, .absent = absent};
+    }
+    double tolerance() const { return dtype == DType::f16 ? 4e-3 : 1e-5; }
+};
+
 }  // namespace headrace::ops

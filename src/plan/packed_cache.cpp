@@ -4,8 +4,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/log.h"
 #include "base/parallel.h"
-#include "base/warning.h"
 #include "kernels/simd/target.h"
 
 namespace headrace {
@@ -118,14 +118,14 @@ void PackedCache::keep(const std::map<ContentHash, std::span<const std::byte>>& 
     remove_leftovers(folder);
     // Writing says what is wrong with the folder.
     if (const Status status = write_packed_file(path_, key_, forms); !status.ok()) {
-        warn(fmt::format("packed weights are not kept for the next start: {}", status.error().message));
+        HR_LOG(warn, {}, "packed weights are not kept for the next start: {}", status.error().message);
         can_write_ = false;
     }
 }
 
 void PackedCache::report(const Error& error) {
     if (!is_reported_.exchange(true))
-        warn(fmt::format("'{}' is not used and written anew: {}", path_, error.message));
+        HR_LOG(warn, {}, "'{}' is not used and written anew: {}", path_, error.message);
 }
 
 }  // namespace headrace

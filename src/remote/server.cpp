@@ -24,9 +24,11 @@
 #endif
 
 #include "base/cpu_count.h"
+#include "base/log.h"
 #include "base/machine_memory.h"
 #include "ggml-backend.h"
 #include "loading/backends.h"
+#include "loading/ggml_log.h"
 #include "remote/protocol.h"
 #include "remote/socket.h"
 
@@ -93,14 +95,6 @@ Result<StartServer> server_function() {
     return reinterpret_cast<StartServer>(start);
 }
 
-/// ggml tells of each library that it loads.
-void show_warnings(ggml_log_level level, const char* text, void*) {
-    static bool is_shown =
-        false;  // of a message, which comes in pieces: those of the level CONT go on with it
-    if (level != GGML_LOG_LEVEL_CONT) is_shown = level >= GGML_LOG_LEVEL_WARN;
-    if (is_shown) std::fputs(text, stderr);
-}
-
 /// What a child does first: it ends with its parent, and ggml's server shows nothing of its own.
 void settle_child() {
 #ifdef __linux__
@@ -108,7 +102,7 @@ void settle_child() {
 #endif
     std::signal(SIGCHLD, SIG_DFL);
     setenv("GGML_NO_BACKTRACE", "1", 1);  // an assert would start a debugger
-    ggml_log_set(show_warnings, nullptr);
+    capture_ggml_log();
 }
 
 /// Prints what is served. In a process of its own: the parent loads no GPU's driver, which no fork survives.
@@ -264,8 +258,8 @@ public:
 
     void serve(Socket client, const Socket& listener) {
         if (std::cmp_greater_equal(workers_.size(), options_.max_clients)) {
-            std::fprintf(stderr, "a client was sent away: %d are served already (--max-clients)\n",
-                         options_.max_clients);
+            HR_LOG(warn, {}, "a client was sent away: {} are served already (--max-clients)",
+                   options_.max_clients);
             return;
         }
         const int number = ++count_;
@@ -275,12 +269,11 @@ public:
             serve_client(options_, std::move(client));
         }
         if (child < 0) {
-            std::fprintf(stderr, "client %d: no process for it: %s\n", number, std::strerror(errno));
+            HR_LOG(error, {}, "client {}: no process for it: {}", number, std::strerror(errno));
             return;
         }
         workers_[child] = number;
-        std::printf("client %d connected\n", number);
-        std::fflush(stdout);
+        HR_LOG(info, {}, "client {} connected", number);
     }
 
     void reap() {
@@ -289,13 +282,12 @@ public:
         int status = 0;
         for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
             if (WIFSIGNALED(status))
-                std::fprintf(stderr, "client %d: what it sent ended its worker (signal %d)\n",
-                             workers_[child], WTERMSIG(status));
+                HR_LOG(error, {}, "client {}: what it sent ended its worker (signal {})", workers_[child],
+                       WTERMSIG(status));
             else
-                std::printf("client %d left\n", workers_[child]);
+                HR_LOG(info, {}, "client {} left", workers_[child]);
             workers_.erase(child);
         }
-        std::fflush(stdout);
     }
 
 private:

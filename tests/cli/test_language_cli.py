@@ -163,7 +163,7 @@ def test_a_chat_takes_llama_clis_own_flags(tmp_path):
     result = headrace("chat", *question, "--color", "on", "-i", "--simple-io")
     assert result.stdout == "2+3=5\n"
     for flag in ("--color", "-i", "--simple-io"):
-        assert re.search(rf"^{flag} has no effect: .", result.stderr, re.MULTILINE)
+        assert re.search(rf"^headrace: {flag} has no effect: .", result.stderr, re.MULTILINE)
 
 
 def test_a_chat_may_end_after_one_answer():

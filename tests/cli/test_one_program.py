@@ -71,6 +71,18 @@ def test_every_command_explains_itself(way: str) -> None:
         assert done.returncode == 0 and f"{command}" in done.stdout, (command, done.stderr)
 
 
+def test_helps_say_what_options_take_in_words() -> None:
+    helps = {command: run(NATIVE, command, "--help").stdout for command in ("run", "bench-llm", "completion")}
+    assert re.search(r"^  --weight-format \{as-given,q8_0,q4_0\}$", helps["run"], re.MULTILINE)
+    assert re.search(
+        r"^positionals:\n  shell \{bash,zsh,fish\} REQUIRED", helps["completion"], re.I | re.MULTILINE
+    )
+    for command, text in helps.items():
+        assert ":{" not in text and "INT in [" not in text and "\n\n\n" not in text, command
+    if "bench-llm" in commands(NATIVE):
+        assert "--streams N from 1 to 256 ..." in helps["bench-llm"]
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_both_convert_onnx_models(way: str, model: Path, tmp_path: Path) -> None:
     graph = tmp_path / "graph.hrg"

@@ -159,7 +159,7 @@ def test_open_dimensions_are_made_up_alike_for_all_inputs_and_said(model):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("y: f32[1, 16, 4]")
     assert done.stderr == (
-        "note: dynamic dimensions are made up, batch = 1, words = 16; to choose: --shape x=1,16,3 "
+        "headrace: note: dynamic dimensions are made up, batch = 1, words = 16; to choose: --shape x=1,16,3 "
         "or --dimension batch=1\n"
     )
 

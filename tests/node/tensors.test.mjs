@@ -129,6 +129,34 @@ test('buffers of the wrong kind, size or state are refused', async () => {
   }
 });
 
+test('buffers and views are what they are, whatever properties of their own say', async () => {
+  const large = await make('float32', [1000]);
+  const small = await make('float32', [2]);
+  const saying = (source, properties) => {
+    for (const [name, value] of Object.entries(properties)) Object.defineProperty(source, name, { value });
+    return source;
+  };
+  for (const source of [
+    saying(new ArrayBuffer(8), { byteLength: 4000 }),
+    saying(new SharedArrayBuffer(8), { byteLength: 4000 }),
+    saying(new Float32Array(2), { byteLength: 4000 }),
+    saying(new Float32Array(2), { buffer: new ArrayBuffer(4000), byteLength: 4000 }),
+  ]) {
+    assert.throws(() => context.writeTensor(large, source), { name: 'TypeError', message: /has 8 bytes/ });
+    assert.ok((await rejection(() => context.readTensor(large, source))) instanceof TypeError);
+    context.writeTensor(small, source);
+    await context.readTensor(small, source);
+  }
+  const integers = Object.defineProperty(new Int32Array(2), Symbol.toStringTag, { value: 'Float32Array' });
+  assert.throws(() => context.writeTensor(small, integers), { message: /is a Int32Array/ });
+  let asked = 0;
+  const counting = new Float32Array(2);
+  for (const name of ['byteLength', 'byteOffset', 'buffer'])
+    Object.defineProperty(counting, name, { get: () => (asked += 1) });
+  context.writeTensor(small, counting);
+  assert.equal(asked, 0);
+});
+
 test('an output that is detached while it is awaited rejects the read', async () => {
   const tensor = await make('float32', [2]);
   const output = new Float32Array(2);

@@ -148,6 +148,37 @@ case("CastLike", X, Constant(np.array(True)))
 for _op in ("Gelu", "QuickGelu"):
     case(_op, X, domain=MICROSOFT)
 case("QuickGelu", X, domain=MICROSOFT, alpha=1.2)
+# ONNX's experiments, which operator set 10 takes back
+case("Affine", X, opset=9, alpha=2.5, beta=-0.5)
+case("Affine", X, opset=9)
+case("Scale", X, opset=9, scale=1.5)
+case("ScaledTanh", X, opset=9, alpha=1.5, beta=0.5)
+case("ParametricSoftplus", X, opset=9, alpha=1.5, beta=-0.5)
+case("ImageScaler", values(2, 3, 4, 5), opset=9, scale=0.5, bias=[1.0, -2.0, 3.0])
+case("Crop", values(2, 3, 8, 9), opset=9, border=[1, 2, 3, 1])
+case("Crop", values(2, 3, 8, 9), opset=9, border=[1, 2, 0, 0], scale=[3, 5])
+_SLICED = [Constant(np.array(list)) for list in ([1, 0], [-1, 100], [1, 0])]
+case("DynamicSlice", values(5, 6), *_SLICED[:2], opset=9)
+case("DynamicSlice", values(5, 6), *_SLICED, opset=9)
+# ONNX Runtime's gates
+case("GatedAdd", values(2, 3, 4), values(2, 3, 4, seed=1), values(2, 3, 1, seed=2), domain=MICROSOFT)
+for _activation in ("silu", "swish", "sigmoid"):
+    case(
+        "GatedRMSNorm",
+        values(2, 3, 8),
+        Constant(values(4)),
+        values(2, 3, 8, seed=1),
+        domain=MICROSOFT,
+        activation=_activation,
+        epsilon=1e-3,
+    )
+case("BranchwiseRMSNorm", values(2, 3, 8), Constant(values(8)), domain=MICROSOFT, num_branches=2)
+case("BranchwiseRMSNorm", values(2, 3, 8), Constant(values(4)), domain=MICROSOFT, num_branches=2)
+case("BranchwiseRMSNorm", values(2, 3, 4), Constant(values(3, 4)), domain=MICROSOFT, epsilon=1e-2)
+case("BranchwiseRMSNorm", values(2, 3, 4), domain=MICROSOFT)
+_HEADS = [Constant(values(4, seed=1)), Constant(-abs(values(4, seed=2)))]
+case("LinearAttentionGate", values(2, 3, 4), *_HEADS, domain=MICROSOFT)
+case("LinearAttentionGate", values(2, 3, 4), *_HEADS, values(2, 3, 4, seed=3), outputs=2, domain=MICROSOFT)
 case("FastGelu", X, domain=MICROSOFT)
 case("FastGelu", X, Constant(values(4)), domain=MICROSOFT)
 case("BiasGelu", X, Constant(values(4)), domain=MICROSOFT)

@@ -72,6 +72,11 @@ DEFINED = {
     "SoftmaxCrossEntropyLoss",
     "SwiGLU",
 }
+# test_optimized_models.py
+IN_BLOCKS = {
+    *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
+    *("ReorderInput", "ReorderOutput", "Upsample"),
+}
 # Read, but not as a node of their own here: test_models.py, test_flex_attention.py, and below.
 ELSEWHERE = {
     ("ai.onnx.preview", "FlexAttention"),
@@ -87,6 +92,7 @@ ELSEWHERE = {
     *(("", name) for name in RANDOM),
     *(("", name) for name in OF_LISTS),
     *((cases.MICROSOFT, name) for name in OF_OTHER_PROVIDERS),
+    *(("com.microsoft.nchwc", name) for name in IN_BLOCKS),
 }
 
 
@@ -97,7 +103,7 @@ def _title(key: tuple[str, str]) -> str:
 def test_every_operator_that_is_read_has_cases() -> None:
     read = {(domain, name) for domain, name, _ in onnx_operators()}
     assert set(BY_OPERATOR) == read - ELSEWHERE
-    assert len(cases.CASES) >= 632
+    assert len(cases.CASES) >= 652
 
 
 @pytest.mark.parametrize("key", sorted(BY_OPERATOR), ids=_title)

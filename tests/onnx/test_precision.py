@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,9 +77,12 @@ for _ in range(2):
     model = headrace.load({str(path)!r}, device="cpu", precision="fast", packed_kernels=False)
     print(model.executable.stats["is_fast"])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "HEADRACE_LOG": "info"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
     assert done.stdout.split() == ["False", "False"]
-    assert done.stderr.count("headrace: precision fast changes nothing") == 1
+    assert done.stderr.count("warn  precision fast changes nothing") == 1
 
 
 def test_webnn_contexts_have_it_beside_low_power() -> None:

@@ -29,6 +29,17 @@ print(*{line.split(maxsplit=5)[5].strip() for line in open("/proc/self/maps") if
 """
 RESULT = "[[0.0, 0.0, 0.0, 0.0], [4.0, 5.0, 6.0, 7.0]]"
 
+# The same layer of an ONNX model: writes model.onnx.
+WRITE_MODEL = """
+import numpy as np, onnx
+from onnx import TensorProto, helper, numpy_helper
+weights = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
+nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", k]) for name, k in (("x", 3), ("y", 4)))
+graph = helper.make_graph(nodes, "layer", [x], [y], [weights])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), "model.onnx")
+"""
+
 # The quick start of the ExecuTorch door, then where the delegate came from.
 QUICK_START = """
 import torch
@@ -90,6 +101,10 @@ def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
     done = start(*command, cwd=cwd, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
+
+
+def write_model(folder: Path) -> None:
+    run(sys.executable, "-c", WRITE_MODEL, cwd=folder)
 
 
 def environment_of_wheels(dist: Path, companion: str, folder: Path) -> Path:

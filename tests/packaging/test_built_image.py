@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from elf import ROOT
 from environments import run
+from roots import inside, skip_without_namespaces
 
 DIST = ROOT / "build/wheels/dist"
 IMAGES = sorted(DIST.glob("headrace-*.oci.tar"))
@@ -29,12 +30,6 @@ if not IMAGES:
 
 MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
 MOST_BYTES = 120_000_000
-# What container engines bring to a root: processes and devices.
-ENTER = """
-mount -t proc proc "$1/proc"
-mount --rbind /dev "$1/dev"
-exec chroot "$0" "$@"
-"""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -103,8 +98,7 @@ def server(image: Image) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The image's own command, as its own user, in namespaces as a container has them; and its address."""
     if MACHINES[image.settings["architecture"]] != os.uname().machine:
         pytest.skip("not for this machine")
-    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"]).returncode:
-        pytest.skip("a root of one's own and namespaces need root")
+    skip_without_namespaces()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -112,10 +106,9 @@ def server(image: Image) -> Iterator[tuple[subprocess.Popen[str], str]]:
     config = image.settings["config"]
     (image.root / "dev").mkdir(exist_ok=True)
     program = [*config["Entrypoint"], *config["Cmd"], "--port", port]
-    inside = [f"--userspec={config['User']}", image.root, *program]
-    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", ENTER, *inside]
+    command = inside(image.root, program, config["User"])
     environment = {"PATH": os.environ["PATH"]}
-    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         yield process, f"http://127.0.0.1:{port}"
     finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from elf import ROOT, is_elf, needed_libraries, run_paths
+from environments import write_model
 
 DIST = ROOT / "build/npm/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
@@ -20,8 +21,10 @@ if not os.environ.get("HEADRACE_TEST_WHEELS"):
 if not list(DIST.glob("headrace-*.tgz")):
     pytest.skip("no npm package has been made: make npm makes it", allow_module_level=True)
 
+from wheels.build import ARCHITECTURES, RELEASES, WORK
 from wheels.check import MOST_BYTES, newest_glibc
-from wheels.runtimes import RUNTIMES, program
+from wheels.debian import Archive
+from wheels.runtimes import NAMES, RUNTIMES, install, program
 
 CPU = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine)
 CARRIED = f"headrace-linux-{CPU}"
@@ -124,22 +127,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     started = time.monotonic()
     run(folder, "npm", "install", "--no-audit", "--no-fund", *files, **cache)
     assert time.monotonic() - started < 5
-    write_model(folder / "model.onnx")
+    write_model(folder)
     return folder
-
-
-def write_model(path: Path) -> None:
-    import numpy as np
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    weights = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", k]) for name, k in (("x", 3), ("y", 4))
-    )
-    graph = helper.make_graph(nodes, "layer", [x], [y], [weights])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
 
 
 def package_settings(name: str) -> dict:
@@ -223,6 +212,31 @@ def test_older_cpus_get_the_library_that_suits_them(installed: Path, cpu: str, v
     result, *mapped = execute(installed, [emulator, "-cpu", cpu, shutil.which("node")], "graph.mjs", GRAPH)
     assert result == RESULT
     assert [Path(path).stem for path in mapped if "libggml-cpu-" in path] == [f"libggml-cpu-{variant}"]
+
+
+def test_the_package_for_64_bit_arm_runs_on_an_emulated_cpu(tmp_path: Path):
+    """Node for that architecture comes from npm, its C and C++ libraries from Debian."""
+    emulator = shutil.which("qemu-aarch64")
+    files = [*DIST.glob("headrace-linux-arm64-*.tgz"), *DIST.glob("headrace-0*.tgz")]
+    if CPU == "arm64" or not emulator or len(files) != 2:
+        pytest.skip("qemu-aarch64 and the package for arm64 are not both there: make npm, make test-npm")
+    names = NAMES["aarch64"]
+    install("node22", names)
+    archive = Archive(WORK / "debian-aarch64", ARCHITECTURES["aarch64"], RELEASES)
+    root = archive.packages("bookworm", "libstdc++6", "libc6", "libgcc-s1")
+    for file, name in zip(files, ("headrace-linux-arm64", "headrace"), strict=True):
+        with tarfile.open(file) as content:
+            content.extractall(tmp_path, filter="data")
+        (tmp_path / "node_modules").mkdir(exist_ok=True)
+        (tmp_path / "package").rename(tmp_path / "node_modules" / name)
+    write_model(tmp_path)
+    for cpu, variant in (("cortex-a53", "armv8.0_1"), ("neoverse-n1", "armv8.2_2")):
+        node = [emulator, "-cpu", cpu, "-L", root, program("node22", names)]
+        result, *mapped = execute(tmp_path, node, "graph.mjs", GRAPH)
+        assert result == RESULT
+        assert [Path(path).stem for path in mapped if "libggml-cpu-" in path] == [f"libggml-cpu-{variant}"]
+        assert execute(tmp_path, node, "onnx.cjs", ONNX)[:2] == [RESULT, RESULT]
+        assert execute(tmp_path, node, "chat.mjs", CHAT) == ["2+3=5", "2+3=5"]
 
 
 @pytest.mark.parametrize("name", ["program.cts", "program.mts"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from elf import ROOT, is_elf, native_ggml, needed_libraries, run_paths
-from environments import PROGRAM, RESULT, run
+from environments import PROGRAM, RESULT, WRITE_MODEL, run
 
 DIST = ROOT / "build/wheels/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
@@ -41,14 +41,8 @@ with LanguageModel({os.fspath(MODEL)!r}, config={{"log_level": "none"}}) as mode
     print(model.generate("What is 2+3?", {{"temperature": 0}}).text)
 """
 # Writes model.onnx and x.npy, then prints where the package is and what it computes.
-ONNX = """
-import numpy as np, onnx, headrace
-from onnx import TensorProto, helper, numpy_helper
-weights = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4), "w")
-nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])]
-x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", k]) for name, k in (("x", 3), ("y", 4)))
-graph = helper.make_graph(nodes, "layer", [x], [y], [weights])
-onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), "model.onnx")
+ONNX = f"""{WRITE_MODEL}
+import headrace
 data = np.array([[1, 0, -1], [0, 1, 0]], np.float32)
 np.save("x.npy", data)
 print(headrace.__file__.partition("lib/python")[0])

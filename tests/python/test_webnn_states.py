@@ -44,7 +44,7 @@ def test_wrong_states_are_named(context, graph):
     with pytest.raises(ValueError, match=r"Shape mismatch: the array has shape \[4\], the state \[2, 2\]"):
         graph.write_state("total", np.zeros(4, np.float32))
     builder = context.create_graph_builder()
-    with pytest.raises(ValueError, match=r"state 's': 8 initial bytes, f32\[3\] needs 12"):
+    with pytest.raises(ValueError, match=r"state 's': 8 initial bytes, float32\[3\] needs 12"):
         builder.state("s", [3], "float32", initial=np.zeros(2, np.float32))
     state = builder.state("s", [3], "float32")
     with pytest.raises(ValueError, match=r"accumulate: offset 2 .* out of bounds"):

@@ -33,7 +33,9 @@ TEST(Devices, OfGgmlsOwnLogOnlyProblemsAreWritten) {
     log(GGML_LOG_LEVEL_WARN, "memory is ", data);
     log(GGML_LOG_LEVEL_CONT, "short\n", data);
     log(GGML_LOG_LEVEL_INFO, "found a device\n", data);
-    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "memory is short\n");
+    const std::string written = ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(written.ends_with(" warn  memory is short\n")) << written;
+    EXPECT_EQ(written.find('\n'), written.size() - 1) << "one line: " << written;
 }
 
 TEST(Devices, WhatIsNotThereIsRefusedWithWhatIs) {

@@ -190,7 +190,7 @@ def test_responses_messages_and_ollama_read_images_too(servers, expected):
 
 def test_a_model_tells_that_it_reads_images(servers, serve):
     server = servers["gemma3"]
-    assert server.json("/props")["modalities"] == {"vision": True, "audio": False}
+    assert server.json("/props")["modalities"] == {"vision": True, "audio": False, "video": False}
     (entry,) = server.json("/v1/models")["data"]
     assert entry["architecture"]["input_modalities"] == ["text", "image"]
     assert "vision" in server.json("/api/show", {"model": entry["id"]})["capabilities"]

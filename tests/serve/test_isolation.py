@@ -50,3 +50,16 @@ def test_no_path_runs_a_template_of_the_request(server, path):
     answer = server.ask("POST", path, json={**given, "chat_template": TEMPLATE})
     assert answer.status_code == 400, answer.text
     assert "--allow-templates" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/models", "/models", "/v1/models/tiny", "/api/tags", "/props", "/slots"]
+)
+def test_what_a_server_has_is_told_to_those_with_a_key(server, path):
+    assert server.ask("GET", path, headers={"Authorization": ""}).status_code == 401
+    assert server.get(path).status_code in (200, 404)
+
+
+def test_a_key_may_stand_without_the_word_before_it(server):
+    assert server.ask("GET", "/v1/models", headers={"Authorization": KEYS[1]}).status_code == 200
+    assert server.ask("GET", "/v1/models", headers={"Authorization": KEYS[1][:-1]}).status_code == 401

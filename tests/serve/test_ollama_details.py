@@ -244,6 +244,10 @@ def test_infill_fills_it_too_with_files_around_it_and_either_order(filler, serve
     assert answer["content"].strip() == "return gap"
     more = filler.json("/infill", {**body, "input_extra": [{"filename": "b.py", "text": "def g(): pass"}]})
     assert more["content"].strip() == "return gap" and more["tokens_evaluated"] > answer["tokens_evaluated"]
+    begun = filler.json("/infill", {**body, "prompt": " # why", "input_extra": [{"text": "def g(): pass"}]})
+    parts = ("snippet", "g():", "<s>", "<PRE>", "f(a)", "why", "<SUF>")
+    order = [begun["prompt"].index(part) for part in parts]
+    assert order == sorted(order) and begun["prompt"].endswith("<MID>"), "as llama-server lays them out"
     write_script_model(tmp_path / "gap.gguf", [" return", " gap"], marks=True)
     turned = serve("--spm-infill", model=tmp_path / "gap.gguf").json("/infill", body)
     prefix, suffix = (turned["prompt"].index(mark) for mark in ("<PRE>", "<SUF>"))

@@ -127,6 +127,60 @@ def test_what_makes_no_other_answer_is_taken(client):
     assert answer.choices[0].message.content == "2+3=5"
 
 
+def test_the_newer_name_of_a_limit_counts_where_both_are_given(client):
+    answer = client.chat.completions.create(messages=SUM, max_tokens=20, max_completion_tokens=2, **GREEDY)
+    assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (2, "length")
+
+
+def test_llama_servers_n_probs_shows_tokens_of_a_chat(server):
+    body = {"messages": SUM, "temperature": 0, "n_probs": 3}
+    shown = server.json("/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
+    assert "".join(entry["token"] for entry in shown) == "2+3=5"
+    assert all(len(entry["top_logprobs"]) == 3 for entry in shown)
+    assert "logprobs" not in server.json("/v1/chat/completions", {**body, "n_probs": 0})["choices"][0]
+
+
+def test_a_schema_may_stand_beside_its_type(server):
+    wanted = {"type": "json_schema", "schema": {"enum": ["seven", "eight"]}}
+    body = {"messages": SUM, "temperature": 0, "response_format": wanted}
+    content = server.json("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+    assert json.loads(content) in ("seven", "eight")
+
+
+def test_what_nobody_can_do_here_is_named(server):
+    """llama-server may be told to end a thought."""
+    answer = server.json(
+        "/v1/chat/completions", {"messages": SUM, "temperature": 0, "reasoning_control": True}
+    )
+    assert [warning["parameter"] for warning in answer["warnings"]] == ["reasoning_control"]
+
+
+@pytest.mark.parametrize(
+    "path, body",
+    [
+        ("/v1/chat/completions", {"messages": SUM}),
+        ("/v1/completions", {"prompt": "Say"}),
+        ("/v1/responses", {"input": "Say"}),
+        ("/v1/messages", {"messages": SUM, "max_tokens": 4}),
+        ("/completion", {"prompt": "Say"}),
+    ],
+)
+def test_a_stream_ends_with_the_warnings_that_a_whole_answer_has(server, path, body):
+    body = {"max_tokens": 4, **body, "nonsense": 1}
+    if path == "/v1/responses":
+        body["max_output_tokens"] = body.pop("max_tokens")
+    whole = server.json(path, body)["warnings"]
+    assert [warning["parameter"] for warning in whole] == ["nonsense"]
+    events = server.events(path, body)
+    shown = [event.get("response", event).get("warnings") for event in events]
+    assert [warnings for warnings in shown if warnings] == [whole]
+
+
+def test_a_session_has_one_answer_at_a_time(server):
+    answer = server.ask("POST", "/v1/chat/completions", json={"messages": SUM, "session": "q", "n": 2})
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "session", answer.text
+
+
 @pytest.mark.parametrize("schema", [True, {}], ids=str)
 def test_a_schema_that_takes_anything_gives_json(client, schema):
     wanted = {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}

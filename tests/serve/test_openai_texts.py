@@ -49,6 +49,11 @@ def test_a_completions_stream_has_the_same_text_and_usage(client):
     assert last.choices == [] and last.usage.completion_tokens == whole.usage.completion_tokens == 8
 
 
+def test_a_completions_stream_without_usage_ends_with_its_timings(server):
+    *_, last = server.events("/v1/completions", {"prompt": STORY, "max_tokens": 3, **GREEDY})
+    assert last["choices"][0]["finish_reason"] == "length" and last["timings"]["predicted_n"] == 3
+
+
 def test_prompts_may_be_several_texts_and_tokens_each_with_several_choices(server, client):
     prompts = ["1+1=", "What is the capital of"]
     alone = [
@@ -119,6 +124,14 @@ def test_embeddings_come_as_numbers_and_as_base64(embedder):
     assert (packed.object, packed.data[0].object, packed.model) == ("list", "embedding", "vectors")
 
 
+def test_an_embedding_says_that_it_is_base64_and_takes_llama_servers_name_of_a_text(embedder):
+    (packed,) = embedder.json("/v1/embeddings", {"input": "bread", "encoding_format": "base64"})["data"]
+    assert packed["encoding_format"] == "base64" and isinstance(packed["embedding"], str)
+    (plain,) = embedder.json("/v1/embeddings", {"input": "bread"})["data"]
+    (other,) = embedder.json("/v1/embeddings", {"content": "bread"})["data"]
+    assert "encoding_format" not in plain and other == plain
+
+
 def test_a_text_alone_among_others_and_as_tokens_has_the_same_vector(embedder):
     client = ask_openai(embedder)
     tokens = embedder.tokens("hello world", add_special=True)
@@ -149,6 +162,7 @@ def test_models_are_listed_and_found_by_each_name(client):
     (model,) = client.models.list().data
     assert model.object == "model" and model.id in ("small", "tiny") and model.created > 0
     assert set(model.aliases) == {"tiny", "small"} and model.tags == ["test"]
+    assert (model.meta["vocab_type"], model.meta["ftype"]) == (2, "Q8_0"), "BPE by llama.cpp's number"
     assert client.models.retrieve("tiny").id == client.models.retrieve("small").id == model.id
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("large")
@@ -213,6 +227,10 @@ def test_responses_are_not_kept_and_that_is_said(client):
     assert caught.value.param == "previous_response_id"
 
 
-def test_the_tokens_of_a_response_can_be_counted_before(client):
+def test_the_tokens_of_a_response_can_be_counted_before(server, client):
     counted = client.responses.input_tokens.count(input="What is 2+3?", model="tiny")
     assert counted.input_tokens == client.responses.create(input="What is 2+3?", **GREEDY).usage.input_tokens
+    assert (
+        server.json("/responses/input_tokens", {"input": "What is 2+3?"})["input_tokens"]
+        == counted.input_tokens
+    )

@@ -284,10 +284,27 @@ def test_a_busy_slot_has_the_parameters_of_its_request(serve):
         assert (params["top_k"], params["n_predict"], params["max_tokens"]) == (7, 100_000, 100_000)
         assert params["temperature"] == pytest.approx(0.5) and params["stream"] is True
         assert {"samplers", "seed", "lora", "dry_multiplier"} <= params.keys()
-        following = slot["next_token"]
+        (following,) = slot["next_token"]
         assert following["n_remain"] == 100_000 - following["n_decoded"]
     wait_for(lambda: server.busy_slots() == 0)
-    assert all("params" not in slot for slot in server.json("/slots"))
+    (slot,) = [slot for slot in server.json("/slots") if "params" in slot]
+    assert slot["params"]["top_k"] == 7 and slot["next_token"][0]["has_next_token"] is False
+
+
+def test_a_slot_shows_its_last_request(serve):
+    server = serve("--parallel", 2)
+    body = {"prompt": "Hello, who are you?", "n_predict": 3, "temperature": 0, "ignore_eos": True, "top_k": 9}
+    for cached in (0, 1):
+        answer = server.json("/completion", body)
+        (slot,) = [slot for slot in server.json("/slots") if "params" in slot]
+        assert slot["n_prompt_tokens"] == answer["tokens_evaluated"] + 3
+        assert slot["n_prompt_tokens_cache"] == answer["timings"]["cache_n"]
+        assert slot["n_prompt_tokens_processed"] == answer["timings"]["prompt_n"]
+        assert (slot["n_prompt_tokens_cache"] > 0) == bool(cached)
+        assert slot["params"]["top_k"] == 9 and slot["next_token"][0]["n_decoded"] == 3
+    for wrong in ({"priority": "no such"}, {"grammar": 'root ::= "'}, {"lora": [{"id": 9, "scale": 1}]}):
+        assert server.post("/completion", {"prompt": "a", **wrong}).status_code == 400
+        assert not any(slot["is_processing"] for slot in server.json("/slots"))
 
 
 UNIT = ROOT / "examples/systemd/headrace.service"

@@ -285,9 +285,9 @@ def test_the_configuration_is_read_again_at_a_signal(serve, folder, tmp_path):
     )
     keys.write_text("second\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "three" in states(server))
-    assert chat(server, "one").status_code == 401
+    wait_for(lambda: chat(server, "one").status_code == 401)
     server.key = "second"
+    wait_for(lambda: "three" in states(server))
     assert chat(server, "two").status_code == 404
 
     def context() -> int:
@@ -299,6 +299,45 @@ def test_the_configuration_is_read_again_at_a_signal(serve, folder, tmp_path):
     server.process.send_signal(signal.SIGHUP)
     wait_for(lambda: "the configuration stays as it was" in server.log())
     assert set(states(server)) == {"one", "three"}
+
+
+def test_limits_are_read_again_at_a_signal(serve, folder, tmp_path):
+    config = tmp_path / "serve.ini"
+    config.write_text("models-max = 2\n")
+    server = serve("--models-dir", folder, "--config", config, model=None)
+    for name in ("chat", "stories"):
+        assert chat(server, name).status_code == 200
+    assert [states(server)[name] for name in ("chat", "stories")] == ["loaded", "loaded"]
+    config.write_text("models-max = 2\nmodels-memory-mib = 1\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: states(server)["chat"] == "unloaded")
+    assert chat(server, "chat").status_code == 500
+
+
+def test_a_load_that_fails_is_counted(serve, folder):
+    (folder / "damaged.gguf").write_bytes(b"GGUF")
+    server = serve("--models-dir", folder, "--metrics", model=None)
+    assert [chat(server, "damaged").status_code for _ in range(2)] == [500, 500]
+    assert server.metrics()["headrace_models_failed_total"] == 2
+
+
+def test_a_session_goes_to_no_other_key_when_keys_are_read_again(serve, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("alice\nbob\n")
+    server = serve("--api-key-file", keys)
+
+    def tokens(key: str) -> int:
+        body = {"messages": SUM, "max_tokens": 4, "session": "secret"}
+        headers = {"Authorization": f"Bearer {key}"}
+        answer = server.ask("POST", "/v1/chat/completions", json=body, headers=headers)
+        return answer.json()["usage"]["prompt_tokens"] if answer.ok else answer.status_code
+
+    alone = tokens("alice")
+    assert tokens("alice") > alone, "the session remembers"
+    keys.write_text("mallory\nbob\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: tokens("alice") == 401)
+    assert tokens("mallory") == alone and tokens("bob") == alone
 
 
 def test_many_clients_use_more_models_than_there_is_room_for(serve, tmp_path):

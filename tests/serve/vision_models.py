@@ -1,7 +1,7 @@
 """Tiny models that read images, with random weights: language models and the projectors that see for them.
 
-`llava` reads an image of one size in order, `gemma3` at once, and `qwen2vl` in its own size, at positions of
-several dimensions.
+`llava` reads an image of one size in order, `gemma3` at once and with a sliding window, and `qwen2vl` in its
+own size, at positions of several dimensions.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from serve_models import HEADS, WIDTH, Writer, add_story_vocabulary
+from serve_models import HEADS, LAYERS, WIDTH, Writer, add_story_vocabulary
 
 SEEING, SEEING_LAYERS, SEEING_HEADS, SEEING_INNER = 32, 3, 2, 64
 IMAGE, PATCH = 32, 8
 KINDS = ("llava", "gemma3", "qwen2vl")
+ARCHITECTURES = {"llava": "llama", "gemma3": "gemma3", "qwen2vl": "qwen2vl"}
+#: Tokens that every other layer of gemma3 looks back: less than a prompt has.
+WINDOW = 24
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
@@ -24,8 +27,8 @@ PROJECTORS = {"llava": "mlp", "gemma3": "gemma3", "qwen2vl": "qwen2vl_merger"}
 
 
 def write_language_model(path: Path, kind: str, context: int = 1024) -> None:
-    """The story model with a chat template; for qwen2vl of that architecture."""
-    writer = Writer(path, "qwen2vl" if kind == "qwen2vl" else "llama")
+    """The story model with a chat template, of the kind's architecture."""
+    writer = Writer(path, ARCHITECTURES[kind])
     writer.gguf.add_name(f"Tiny {kind}")
     writer.shape(context)
     writer.gguf.add_head_count_kv(HEADS)
@@ -33,9 +36,21 @@ def write_language_model(path: Path, kind: str, context: int = 1024) -> None:
     writer.gguf.add_rope_dimension_count(WIDTH // HEADS)
     if kind == "qwen2vl":
         writer.gguf.add_rope_dimension_sections([4, 2, 2, 0])
+    if kind == "gemma3":
+        writer.gguf.add_key_length(WIDTH // HEADS)
+        writer.gguf.add_value_length(WIDTH // HEADS)
+        writer.gguf.add_sliding_window(WINDOW)
+        writer.gguf.add_sliding_window_pattern(2)
     writer.gguf.add_chat_template(TEMPLATE)
     tokens = add_story_vocabulary(writer.gguf)
     writer.transformer(len(tokens), attention=2, has_biases=kind == "qwen2vl")
+    if kind == "gemma3":
+        for layer in range(LAYERS):
+            for name in ("attn_q_norm", "attn_k_norm"):
+                writer.tensor(f"blk.{layer}.{name}.weight", np.ones(WIDTH // HEADS))
+            # Its embeddings are multiplied by 8: what layers add must be heard beside them.
+            for name in ("post_attention_norm", "post_ffw_norm"):
+                writer.tensor(f"blk.{layer}.{name}.weight", np.full(WIDTH, 12))
     writer.close()
 
 

@@ -9,7 +9,7 @@ import zipfile
 from provision import base
 
 MOST_BYTES = 30_000_000
-STUBS = ("headrace/_core.pyi", "headrace/_llm.pyi", "webnn/__init__.pyi")
+STUBS = ("headrace/_core.pyi", "headrace/_llm.pyi", "headrace/_serve.pyi", "webnn/__init__.pyi")
 PLATFORM = re.compile(r"manylinux_2_28_\w+(?=\.whl$)")
 # What these wheels take from those that they require, or from the system.
 NEIGHBORS = {

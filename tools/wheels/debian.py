@@ -4,7 +4,7 @@ packages of other architectures and releases. Nothing is installed and root is n
 import re
 from pathlib import Path
 
-from provision import base
+from provision import base, system
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -21,6 +21,18 @@ def mirror(folder="/etc/apt"):
         if line:
             return line[1]
     raise base.SetupError(f"no list of apt's in {folder} names Debian's archive")
+
+
+def pack_root(path, architecture, release, packages, variant="extract"):
+    """Writes a tar file of a release's packages, unless it is there; "extract" unpacks them, "essential"
+    configures them in a root that has a shell."""
+    if path.exists():
+        return
+    system.require_program("mmdebstrap")
+    partial = path.with_suffix(".partial.tar")
+    options = [f"--variant={variant}", f"--architectures={architecture}", f"--include={','.join(packages)}"]
+    base.run_logged("image", ["mmdebstrap", *options, release, partial, mirror()])
+    partial.rename(path)
 
 
 class Archive:

@@ -12,10 +12,10 @@ import json
 import tarfile
 import zipfile
 
-from provision import base, system
+from provision import base
 
 from wheels.build import ARCHITECTURES, DIST, SOURCES_RELEASE, WORK
-from wheels.debian import mirror
+from wheels.debian import pack_root
 from wheels.pack import version
 
 MOST_BYTES = 120_000_000  # unpacked
@@ -131,12 +131,7 @@ def write_image(layer, architecture, path):
 def debian_root(architecture):
     """A tar file with the packages' files."""
     path = WORK / f"root-{architecture}.tar"
-    if not path.exists():
-        system.require_program("mmdebstrap")
-        partial = path.with_suffix(".partial.tar")
-        options = ["--variant=extract", f"--architectures={architecture}", f"--include={','.join(PACKAGES)}"]
-        base.run_logged("image", ["mmdebstrap", *options, SOURCES_RELEASE, partial, mirror()])
-        partial.rename(path)
+    pack_root(path, architecture, SOURCES_RELEASE, PACKAGES)
     return path
 
 

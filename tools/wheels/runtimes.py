@@ -20,20 +20,24 @@ RUNTIMES = {
 }
 
 
-def program(name):
-    return FOLDER / name / "node_modules" / RUNTIMES[name][1].format(*CPU)
+def program(name, names=CPU):
+    """names: of another architecture, for an emulator."""
+    folder = name if names == CPU else f"{name}-{names[0]}"
+    return FOLDER / folder / "node_modules" / RUNTIMES[name][1].format(*names)
 
 
-def install(name):
-    if program(name).exists():
+def install(name, names=CPU):
+    path = program(name, names)
+    if path.exists():
         return
-    folder = FOLDER / name
+    folder = FOLDER / path.relative_to(FOLDER).parts[0]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_text(json.dumps({"private": True}))
-    package = RUNTIMES[name][0].format(*CPU)
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
+    package = RUNTIMES[name][0].format(*names)
+    # npm refuses a package that is for another architecture unless it is forced.
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--force"]
     base.run_logged("npm", ["npm", "install", *options, package], cwd=folder)
-    program(name).chmod(0o755)
+    path.chmod(0o755)
 
 
 def main():

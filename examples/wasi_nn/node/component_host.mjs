@@ -41,6 +41,8 @@ try {
     await mkdir(dirname(join(folder, file)), { recursive: true });
     await writeFile(join(folder, file), content);
   }
+  // jco's code looks for a variable at each step of a call: in a plain object that costs a third less of the call.
+  process.env = { ...process.env };
   const { instantiate } = await import(pathToFileURL(join(folder, 'guest.js')));
   const sandbox = { preopens, env: {}, args: [guest, ...rest], enableNetwork: false };
   const compile = async (file) => WebAssembly.compile(await readFile(join(folder, file)));

@@ -1,6 +1,6 @@
 // What language models are asked, as JSON for the addon.
+import { viewKind } from '../memory.js';
 import { checkOptions, checkText, isRecord, kindOf } from '../models/check.js';
-import { arrayKind } from '../models/tensors.js';
 
 const roles = ['system', 'user', 'assistant', 'tool'];
 const messageKeys = ['role', 'content', 'reasoning', 'toolCalls', 'toolCallId', 'toolName'];
@@ -63,7 +63,7 @@ function toMessage(value, what) {
 }
 
 export function toTokens(value, what) {
-  if (arrayKind(value) !== 'Int32Array' && !Array.isArray(value))
+  if (viewKind(value) !== 'Int32Array' && !Array.isArray(value))
     throw new TypeError(`${what} are ${kindOf(value)}; an Int32Array is needed`);
   return Array.from(value, (token, i) => {
     if (!Number.isInteger(token) || token < 0 || token > 0x7fffffff)
@@ -75,7 +75,7 @@ export function toTokens(value, what) {
 /** A text, messages of which the last is answered, or an Int32Array of tokens to go on with. */
 export function toRequest(prompt, parameters, call) {
   if (typeof prompt === 'string') return JSON.stringify({ prompt, parameters });
-  if (arrayKind(prompt) !== undefined)
+  if (viewKind(prompt) !== undefined)
     return JSON.stringify({ tokens: toTokens(prompt, `${call}: the tokens`), parameters });
   if (!Array.isArray(prompt))
     throw new TypeError(

@@ -1,4 +1,5 @@
 // load(): a model file as something that is run by arrays.
+import { bytesOf, memoryOf } from '../memory.js';
 import { checkBoolean, checkInteger, checkOptions, checkText, isRecord, kindOf } from './check.js';
 import { HeadraceError, settled } from './error.js';
 import { toInput, toTensor, typeName } from './tensors.js';
@@ -35,15 +36,14 @@ export function toPath(value, what) {
 
 function toSource(source) {
   if (typeof source === 'string' || source instanceof URL) return toPath(source, 'load: the path');
-  const kind = Object.prototype.toString.call(source).slice(8, -1);
-  if (kind !== 'Uint8Array' && kind !== 'ArrayBuffer' && kind !== 'SharedArrayBuffer')
+  const memory = memoryOf(source);
+  if (!memory || (memory.kind && memory.kind !== 'Uint8Array'))
     throw new TypeError(
       `load: the model is ${kindOf(source)}; a path, a file: URL, or the bytes of an ONNX model in a Uint8Array or ` +
         'ArrayBuffer are needed',
     );
-  const bytes = kind === 'Uint8Array' ? source : new Uint8Array(source);
-  if (bytes.length === 0) throw new TypeError('load: the model has no bytes (its buffer may be detached)');
-  return bytes;
+  if (memory.byteLength === 0) throw new TypeError('load: the model has no bytes (its buffer may be detached)');
+  return memory.kind ? source : bytesOf(source); // a page knows its own arrays again
 }
 
 const toExtent = (value, what) =>

@@ -1,4 +1,5 @@
 // Tensors as callers have them: typed arrays with dims, by the names of the addon's data types.
+import { memoryOf, viewKind } from '../memory.js';
 import { isRecord, kindOf } from './check.js';
 
 /** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
@@ -28,17 +29,10 @@ export const typeName = (type) => types[type].name;
 /** "float32[batch, 3]" */
 export const describe = ({ type, shape }) => `${typeName(type)}[${shape.join(', ')}]`;
 
-const tagOf = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype),
-  Symbol.toStringTag,
-).get;
-
-/** "Float32Array" of any realm's, undefined for what is no typed array. */
-export const arrayKind = (value) => tagOf.call(value);
-
+/** The array's memory. */
 function checkArray(data, type, what) {
   const { name, array, also = [], packed } = types[type];
-  const kind = arrayKind(data);
+  const kind = viewKind(data);
   const wanted = [array.name, ...also];
   if (kind === undefined)
     throw new TypeError(`${what} is ${kindOf(data)}; ${name} takes a ${wanted.join(' or ')}`);
@@ -46,13 +40,14 @@ function checkArray(data, type, what) {
     throw new TypeError(
       `${what} is a ${kind}; ${name} takes a ${wanted.join(' or ')}${packed ? ', two elements a byte' : ''}`,
     );
-  if (data.buffer.resizable || data.buffer.growable)
+  const memory = memoryOf(data);
+  if (memory.resizes)
     throw new TypeError(`${what} lies in a buffer that can be resized; pass a copy, array.slice()`);
-  if (data.buffer.detached) throw new TypeError(`${what} lies in a buffer that is detached`);
+  return memory;
 }
 
 function checkDims(dims, { type, shape }, what) {
-  if (!Array.isArray(dims) && arrayKind(dims) === undefined)
+  if (!Array.isArray(dims) && viewKind(dims) === undefined)
     throw new TypeError(`${what}: dims is ${kindOf(dims)}; an array of numbers is needed`);
   const extents = Array.from(dims);
   extents.forEach((extent, i) => {
@@ -81,23 +76,24 @@ function fixedDims(declared, what) {
 export function toInput(value, declared) {
   const { name, type } = declared;
   const what = `input "${name}"`;
-  const isArray = arrayKind(value) !== undefined;
+  const isArray = viewKind(value) !== undefined;
   if (!isArray && !isRecord(value))
     throw new TypeError(`${what} is ${kindOf(value)}; a typed array or {data, dims} is needed`);
   const data = isArray ? value : value.data;
   if (!isArray && value.type !== undefined && value.type !== typeName(type))
     throw new TypeError(`${what} is a tensor of ${value.type}; the model takes ${describe(declared)}`);
-  checkArray(data, type, isArray ? what : `${what}: data`);
+  const memory = checkArray(data, type, isArray ? what : `${what}: data`);
   const dims = isArray ? fixedDims(declared, what) : checkDims(value.dims, declared, what);
   const count = dims.reduce((product, extent) => product * extent, 1);
   const wanted = types[type].packed ? Math.ceil(count / 2) : count;
-  if (data.length !== wanted) {
-    const why = data.length === 0 ? ' (its buffer may be detached)' : '';
+  const given = memory.byteLength / types[type].array.BYTES_PER_ELEMENT;
+  if (given !== wanted) {
+    const why = given === 0 ? ' (its buffer may be detached)' : '';
     throw new TypeError(
-      `${what} has ${data.length} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
+      `${what} has ${given} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
     );
   }
-  return [type, dims, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
+  return [type, dims, new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength)];
 }
 
 /** A result of the addon's, {dims, buffer}, of a declared type. */

@@ -1,6 +1,7 @@
 // onnxruntime-common's Tensor, as far as data lie with the CPU.
 import { isRecord, kindOf } from '../models/check.js';
-import { arrayKind, halves } from '../models/tensors.js';
+import { bytesOf, viewKind } from '../memory.js';
+import { halves } from '../models/tensors.js';
 
 /** By type: the arrays that hold it, the first of which is made of other lists. */
 const arrays = {
@@ -61,9 +62,9 @@ function toData(type, given) {
   }
   if (!Object.hasOwn(arrays, type)) throw new TypeError(`Tensor: there is no type "${String(type)}"`);
   if (Array.isArray(given)) return ofList(type, given);
-  const kind = arrayKind(given);
+  const kind = viewKind(given);
   if (type === 'uint8' && kind === 'Uint8ClampedArray')
-    return new Uint8Array(given.buffer, given.byteOffset, given.length);
+    return bytesOf(given);
   const wanted = arrays[type].map(({ name }) => name);
   if (!wanted.includes(kind))
     throw new TypeError(`Tensor: the data are ${kindOf(given)}; ${type} takes a ${wanted.join(' or ')}`);
@@ -72,7 +73,7 @@ function toData(type, given) {
 
 function typeOf(data) {
   if (!Array.isArray(data)) {
-    const type = typeOfArray[arrayKind(data)];
+    const type = typeOfArray[viewKind(data)];
     if (type) return type;
     throw new TypeError(`Tensor: the data are ${kindOf(data)}; a typed array or a list is needed`);
   }

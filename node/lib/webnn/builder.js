@@ -1,4 +1,5 @@
-import { bytesOf, checkBuffer, checkDimensions, scalarBytes, toBufferSource } from './data_types.js';
+import { bytesOf } from '../memory.js';
+import { checkBuffer, checkDimensions, scalarBytes, toBufferSource } from './data_types.js';
 import { checkLive, pendingOf, toContext } from './context.js';
 import { newGraph } from './graph.js';
 import {

@@ -1,5 +1,5 @@
+import { bytesOf } from '../memory.js';
 import {
-  bytesOf,
   byteLength,
   checkBuffer,
   checkDimensions,

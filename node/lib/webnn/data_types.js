@@ -1,5 +1,5 @@
 // Elements of tensors: their sizes, the typed arrays that hold them, and numbers as their bytes.
-import { isObject } from './idl.js';
+import { memoryOf } from '../memory.js';
 import { greatestRank } from './operators.js';
 
 /** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
@@ -47,59 +47,26 @@ export function checkDimensions(descriptor, what, mostBytes) {
     throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);
 }
 
-const getter = (prototype, name) => Reflect.getOwnPropertyDescriptor(prototype, name)?.get;
-const bufferLength = getter(ArrayBuffer.prototype, 'byteLength');
-const bufferResizable = getter(ArrayBuffer.prototype, 'resizable');
-const isShared = typeof SharedArrayBuffer !== 'undefined';
-const sharedLength = isShared ? getter(SharedArrayBuffer.prototype, 'byteLength') : undefined;
-const sharedGrowable = isShared ? getter(SharedArrayBuffer.prototype, 'growable') : undefined;
-
-function succeeds(method, receiver) {
-  try {
-    method.call(receiver);
-    return true;
-  } catch {
-    return false;
-  }
-}
-const isArrayBuffer = (value) => succeeds(bufferLength, value);
-const isSharedBuffer = (value) => isShared && succeeds(sharedLength, value);
-
-/**
- * AllowSharedBufferSource. Views and buffers are told apart by what they are, not by their prototypes, which
- * another realm's do not share.
- */
+/** AllowSharedBufferSource. */
 export function toBufferSource(value, what) {
-  const isView = ArrayBuffer.isView(value);
-  const buffer = isView ? value.buffer : value;
-  if (!isObject(value) || !(isArrayBuffer(buffer) || isSharedBuffer(buffer)))
+  const memory = memoryOf(value);
+  if (!memory)
     throw new TypeError(`${what} is neither an ArrayBuffer nor a SharedArrayBuffer nor a view of one`);
-  const resizes = isArrayBuffer(buffer) ? bufferResizable?.call(buffer) : sharedGrowable?.call(buffer);
-  if (resizes) throw new TypeError(`${what} can be resized; pass a buffer of fixed length`);
+  if (memory.resizes) throw new TypeError(`${what} can be resized; pass a buffer of fixed length`);
   return value;
 }
-
-/** The bytes of a buffer source as they lie. Empty where it is detached. */
-export function bytesOf(source) {
-  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  return new Uint8Array(source);
-}
-
-const isDetached = (buffer) => isArrayBuffer(buffer) && bufferLength.call(buffer) === 0;
 
 /** "Validate buffer with descriptor". */
 export function checkBuffer(source, descriptor, what) {
   const wanted = byteLength(descriptor);
-  const buffer = ArrayBuffer.isView(source) ? source.buffer : source;
-  if (source.byteLength !== wanted)
+  const { kind, byteLength: given } = memoryOf(source);
+  if (given !== wanted)
     throw new TypeError(
-      `${what} has ${source.byteLength} bytes${isDetached(buffer) ? ' (it may be detached)' : ''}; ` +
+      `${what} has ${given} bytes${given === 0 ? ' (it may be detached)' : ''}; ` +
         `${describe(descriptor)} has ${wanted}`,
     );
-  if (!ArrayBuffer.isView(source)) return;
-  const kind = Object.prototype.toString.call(source).slice(8, -1);
   const wantedKind = types[descriptor.dataType].array.name;
-  if (kind !== 'Uint8Array' && kind !== wantedKind)
+  if (kind && kind !== 'Uint8Array' && kind !== wantedKind)
     throw new TypeError(
       `${what} is a ${kind}; ${descriptor.dataType} needs a ${wantedKind}, a Uint8Array or a buffer`,
     );
@@ -107,7 +74,7 @@ export function checkBuffer(source, descriptor, what) {
 
 /** Whether the view or buffer lost its memory since it was checked. */
 export function lostMemory(source, descriptor) {
-  return source.byteLength !== byteLength(descriptor);
+  return memoryOf(source).byteLength !== byteLength(descriptor);
 }
 
 /** A double rounded to the nearest half, ties to even, as its bits. */

@@ -74,11 +74,20 @@ export function toSequence(value, what, convert) {
   return sequenceOf(value, method, what, convert);
 }
 
+/** By hand, as an iterator whose item is refused is not closed: for-of would. */
 function sequenceOf(value, method, what, convert) {
+  const isStep = (result) => {
+    if (isObject(result)) return true;
+    throw new TypeError(`${what} has an iterator that gives no objects`);
+  };
+  const iterator = Reflect.apply(method, value, []);
+  const next = isStep(iterator) && iterator.next;
   const items = [];
-  for (const item of { [Symbol.iterator]: () => method.call(value) })
-    items.push(convert(item, `${what}[${items.length}]`));
-  return items;
+  for (;;) {
+    const step = Reflect.apply(next, iterator, []);
+    if (isStep(step) && step.done) return items;
+    items.push(convert(step.value, `${what}[${items.length}]`));
+  }
 }
 
 /** Objects may convert to numbers; what does not is somebody's open extent. */

@@ -1,26 +1,13 @@
 // A backend's refusals in WebNN's words.
 import { describe } from './data_types.js';
 
-const dataTypes = Object.entries({
-  f32: 'float32',
-  f16: 'float16',
-  i32: 'int32',
-  u32: 'uint32',
-  i64: 'int64',
-  u64: 'uint64',
-  i8: 'int8',
-  u8: 'uint8',
-  i4: 'int4',
-  u4: 'uint4',
-});
-
 /**
  * For an operator's row: (message, title, label, operands given) -> the message with WebNN's names, which says of what
  * operands it speaks. The catalog's name and the label lead a message.
  */
 export function rewording(row) {
   const entries = [...row.parameters, ...row.options];
-  const names = new Map([...dataTypes, ...entries.map(([name, , target]) => [target, name])]);
+  const names = new Map(entries.map(([name, , target]) => [target, name]));
   return (message, title, label, given) => {
     const lead = label ? `${row.catalog} (${label})` : row.catalog;
     if (!message.startsWith(`${lead}:`)) return `${title}: ${message}`;

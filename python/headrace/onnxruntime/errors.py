@@ -55,7 +55,7 @@ DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
 
 # What headrace.load says, and what ONNX Runtime calls such a model; the first that is found counts.
 _OF_LOADING = (
-    (r"it imports no operator set|attribute '\w+' is missing|[Rr]equired attribute", InvalidGraph),
+    (r"it imports no operator set|attribute '.*' is (not known|missing)|[Rr]equired attribute", InvalidGraph),
     (r"computed by no node before it", InvalidArgument),
     (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
     (r"run the model with ONNX Runtime|; there are FLOAT", NotImplemented),

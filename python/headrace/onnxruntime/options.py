@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from typing import Any
 
 from .._argument_errors import with_article, wrong
@@ -140,10 +141,17 @@ class SessionOptions(_Typed):
         return self._config(key)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        self._dimensions["name", name] = int(size)
+        self._override("name", name, size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
-        self._dimensions["denotation", denotation] = int(size)
+        self._override("denotation", denotation, size)
+
+    def _override(self, kind: str, name: str, size: int) -> None:
+        if not isinstance(name, str) or not hasattr(size, "__index__"):
+            raise TypeError(
+                f"add_free_dimension_override_by_{kind} takes a text and an integer, not {name!r}, {size!r}"
+            )
+        self._dimensions[kind, name] = operator.index(size)
 
     def add_provider(self, name: str, options: dict[str, str]) -> None:
         from .providers import get_available_providers

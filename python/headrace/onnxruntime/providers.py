@@ -33,7 +33,8 @@ def get_device() -> str:
 def chosen_providers(providers: Any, options: Any) -> list[str]:
     """Those that a session has, of what it was given. Warns about others.
 
-    Errors: ValueError for what is no list of providers that are known; TypeError for what is no list at all.
+    Errors: RuntimeError for a provider that is not known, ValueError for what is no list of providers,
+    TypeError for what is no list at all.
     """
     names = _names(providers, options)
     available = get_available_providers()
@@ -51,7 +52,7 @@ def chosen_providers(providers: Any, options: Any) -> list[str]:
             seen.append(name)
     for name in seen:
         if name not in _KNOWN:
-            raise ValueError(f"Unknown Provider Type: {name}")
+            raise RuntimeError(f"Unknown Provider Type: {name}")
     return [CPU]
 
 

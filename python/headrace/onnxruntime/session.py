@@ -72,7 +72,7 @@ class InferenceSession:
             raise TypeError(f"sess_options is a {type(sess_options).__name__}; it must be SessionOptions")
         self._options = SessionOptions() if sess_options is None else sess_options.copy()
         self._is_fallback_enabled = int(kwargs.get("enable_fallback", 1)) == 1
-        self.set_providers(providers, provider_options)
+        self._providers = self._providers_or_cpu(providers, provider_options)
         self._profile = Profile()
         self._profiles = self._options.enable_profiling
         self._open()
@@ -138,14 +138,17 @@ class InferenceSession:
         return {name: {} for name in self._providers}
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Warns about those that there are not."""
+        """Warns about those that there are not here, and raises for what is no provider."""
+        self._providers = chosen_providers(providers, provider_options)
+
+    def _providers_or_cpu(self, providers: Any, options: Any) -> list[str]:
         try:
-            self._providers = chosen_providers(providers, provider_options)
-        except ValueError as error:
+            return chosen_providers(providers, options)
+        except (ValueError, RuntimeError) as error:
             if not self._is_fallback_enabled:
                 raise
             print(f"EP Error {error} when using {providers}\nFalling back to ['{CPU}'] and retrying.")
-            self._providers = [CPU]
+            return [CPU]
 
     def disable_fallback(self) -> None:
         self._is_fallback_enabled = False
@@ -167,11 +170,14 @@ class InferenceSession:
         shape that the model does not have; RuntimeError for what is no array; Fail for what goes wrong in a
         node.
         """
-        names = list(input_feed.keys())
-        missing = [i.name for i in self._interface.inputs if i.name not in input_feed and not i.is_optional]
+        self._check_inputs_are_there(input_feed)
+        return self._run(output_names or self._output_names, input_feed, run_options)
+
+    def _check_inputs_are_there(self, feed: Mapping[str, Any]) -> None:
+        names = list(feed.keys())
+        missing = [i.name for i in self._interface.inputs if i.name not in feed and not i.is_optional]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
-        return self._run(output_names or self._output_names, input_feed, run_options)
 
     def _run(
         self,
@@ -225,8 +231,11 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> None:
         """Calls callback(results, user_data, "") on another thread, or callback([], user_data, error). The
-        program does not end before.
+        program does not end before. Errors: TypeError, and ValueError for an input that is missing.
         """
+        if not callable(callback):
+            raise TypeError(f"run_async calls its third argument; it got a {type(callback).__name__}")
+        self._check_inputs_are_there(input_feed)
 
         def work() -> None:
             try:

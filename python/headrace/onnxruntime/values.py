@@ -100,9 +100,14 @@ class OrtValue:
     ) -> OrtValue:
         """element_type: NumPy's, or ONNX's number. The elements are zeros."""
         check_device(device_type)
-        dtype = dtype_given(element_type)
+        try:
+            dtype = dtype_given(element_type)
+        except TypeError:
+            dtype = None
         if dtype is None or element_number(dtype) in (None, STRING):
             raise RuntimeError(f"an OrtValue of {element_type} cannot be made")
+        if min(shape, default=0) < 0:
+            raise RuntimeError(f"an OrtValue of the shape {list(shape)} cannot be made")
         return cls(np.zeros(tuple(shape), dtype))
 
     @classmethod

@@ -26,22 +26,34 @@ std::string_view given_key(const HttpRequest& http) {
     };
     if (std::ranges::equal(authorization.substr(0, kBearer.size()), kBearer, is_same))
         return authorization.substr(kBearer.size());
+    // A key alone is one, as for llama-server; with a space it is another scheme's.
+    if (!authorization.empty() && authorization.find(' ') == std::string_view::npos) return authorization;
     return http.header("x-api-key");
 }
 
 }  // namespace
 
+Access::Access(const std::vector<std::string>& keys, const Access* before)
+    : next_number_(before ? before->next_number_ : 0) {
+    const std::vector<Key> none;
+    const std::vector<Key>& earlier = before ? before->keys_ : none;
+    for (const std::string& key : keys) {
+        const auto known = std::ranges::find(earlier, key, &Key::text);
+        keys_.push_back({key, known != earlier.end() ? known->number : next_number_++});
+    }
+}
+
 std::string Access::client_of(const HttpRequest& http) const {
     if (keys_.empty()) return {};
     const std::string_view given = given_key(http);
-    std::size_t found = keys_.size();
-    for (std::size_t i = 0; i < keys_.size(); ++i)
-        if (equals_in_constant_time(keys_[i], given)) found = i;
-    if (found == keys_.size() || given.empty())
+    const Key* found = nullptr;
+    for (const Key& key : keys_)
+        if (equals_in_constant_time(key.text, given)) found = &key;
+    if (!found || given.empty())
         throw ApiError(401, "authentication_error",
                        given.empty() ? "this server asks for a key: send 'Authorization: Bearer KEY'"
                                      : "Invalid API Key");
-    return fmt::format("{}", found);
+    return fmt::format("{}", found->number);
 }
 
 }  // namespace headrace::serve

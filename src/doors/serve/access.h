@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,8 @@ namespace headrace::serve {
 /// Who may use a server: keys, compared in a time that does not depend on where they differ.
 class Access {
 public:
-    explicit Access(std::vector<std::string> keys) : keys_(std::move(keys)) {}
+    /// before: the keys until now. Those of them that stay keep their names, and nobody else ever gets one.
+    explicit Access(const std::vector<std::string>& keys, const Access* before = nullptr);
 
     bool asks_for_keys() const { return !keys_.empty(); }
     /// A name for the key that the request brings, in `authorization: Bearer` or `x-api-key`: not the key
@@ -18,7 +20,12 @@ public:
     std::string client_of(const HttpRequest& http) const;
 
 private:
-    std::vector<std::string> keys_;
+    struct Key {
+        std::string text;
+        std::size_t number;
+    };
+    std::vector<Key> keys_;
+    std::size_t next_number_ = 0;
 };
 
 }  // namespace headrace::serve

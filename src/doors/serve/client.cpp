@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/log.h"
 #include "base/parameter_json.h"
 #include "doors/serve/request/json.h"
 
@@ -177,7 +178,7 @@ Status chat(const ClientOptions& options) {
         const bool is_command = line[0] == '/';
         const Status said = is_command ? conversation.command(line) : conversation.say(line);
         if (!interactive || options.single_turn) HR_TRY(said);  // whoever reads no messages reads the status
-        if (!said.ok()) std::fprintf(stderr, "%s\n", said.error().message.c_str());
+        if (!said.ok()) tell_user(said.error().message);
         if (options.single_turn && !is_command) break;
     }
     return success();

@@ -75,12 +75,11 @@ public:
             if (ends_) return;
             if (server.is_loading()) {
                 // A load cannot be broken off, and there is nothing that would be lost.
-                server.log().say(ServerLog::Level::info, "stopping while the model is loaded");
+                server.log().say(LogLevel::info, "stopping while the model is loaded");
                 std::_Exit(0);
             }
-            server.log().say(
-                ServerLog::Level::info,
-                fmt::format("stopping; answers that are being written have {} s", kGrace.count()));
+            server.log().say(LogLevel::info, fmt::format("stopping; answers that are being written have {} s",
+                                                         kGrace.count()));
             server.refuse_requests();
             std::this_thread::sleep_for(kLastWords);
             const auto until = std::chrono::steady_clock::now() + kGrace;
@@ -188,10 +187,10 @@ void announce(const Listener& listener, const ServeOptions& options, const Serve
         if (address.starts_with("http")) address += options.api_prefix;
     const std::string said = fmt::format("{} listens at {}", name_of(options), fmt::join(addresses, ", "));
     if (log.is_json())
-        return log.say(ServerLog::Level::info, said + " now",
+        return log.say(LogLevel::info, said + " now",
                        {{"addresses", addresses}, {"model", name_of(options)}});
     std::printf("headrace: %s\n", said.c_str());
-    log.keep(ServerLog::Level::info, "headrace: " + said);
+    log.keep(LogLevel::info, said);
     const std::string key = options.keys.empty() ? "" : " -H 'Authorization: Bearer KEY'";
     const auto [path, body] = example_of(options);
     if (addresses.front().starts_with("http") && body)
@@ -244,7 +243,7 @@ Status run(const ServeOptions& options) {
     if (options.lists_devices) return list_devices(options), success();
     const Status served = serve_until_stopped(options);
     if (served.ok() || !options.logs_json) return served;
-    ServerLog(true, false).say(ServerLog::Level::error, served.error().message);
+    ServerLog(true, LogLevel::error).say(LogLevel::error, served.error().message);
     std::_Exit(1);  // the caller would say it in a line of text
 }
 

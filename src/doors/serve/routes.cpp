@@ -29,8 +29,8 @@ const Route kRoutes[] = {
     {"GET", "/", page, true, true},
     {"GET", "/index.html", page, true, true},
 
-    {"GET", "/v1/models", list_models, false, true},
-    {"GET", "/models", list_models, false, true},
+    {"GET", "/v1/models", list_models},
+    {"GET", "/models", list_models},
     {"GET", "/v1/models/*", show_model},
     {"POST", "/models/load", load_model},
     {"POST", "/models/unload", unload_model},
@@ -43,6 +43,7 @@ const Route kRoutes[] = {
     {"POST", "/v1/responses", openai_responses},
     {"POST", "/responses", openai_responses},
     {"POST", "/v1/responses/input_tokens", openai_response_tokens},
+    {"POST", "/responses/input_tokens", openai_response_tokens},
 
     {"POST", "/v1/messages", anthropic_messages},
     {"POST", "/v1/messages/count_tokens", anthropic_tokens},
@@ -72,7 +73,7 @@ const Route kRoutes[] = {
     {"POST", "/api/generate", ollama_generate},
     {"POST", "/api/embed", ollama_embed},
     {"POST", "/api/embeddings", ollama_old_embeddings},
-    {"GET", "/api/tags", ollama_tags, false, true},
+    {"GET", "/api/tags", ollama_tags},
     {"POST", "/api/show", ollama_show},
     {"GET", "/api/ps", ollama_running},
     {"GET", "/api/version", ollama_version, true, true},

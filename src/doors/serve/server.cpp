@@ -58,14 +58,13 @@ void Server::reload() {
     if (state_ != State::ready) return;
     const Result<ServeOptions> read = service_.reload();
     if (!read.ok())
-        return log().say(ServerLog::Level::error,
-                         "the configuration stays as it was: " + read.error().message);
-    auto access = std::make_shared<const Access>(read.value().keys);
+        return log().say(LogLevel::error, "the configuration stays as it was: " + read.error().message);
     {
+        auto access = std::make_shared<const Access>(read.value().keys, this->access().get());
         const std::lock_guard lock(access_mutex_);
         access_.swap(access);
     }
-    log().say(ServerLog::Level::info,
+    log().say(LogLevel::info,
               fmt::format("the configuration was read again: {} models", service_.listed().size()));
 }
 
@@ -229,7 +228,7 @@ void Server::note(const HttpRequest& http, int status, std::chrono::duration<dou
         text += fmt::format(", {}: {} tokens of prompt ({} remembered), {} written", answer.model,
                             answer.prompt_tokens, answer.cached_tokens, answer.generated_tokens);
     }
-    log().note(status >= 500 ? ServerLog::Level::error : ServerLog::Level::info, text, fields);
+    log().note(status >= 500 ? LogLevel::error : LogLevel::info, text, fields);
 }
 
 }  // namespace headrace::serve

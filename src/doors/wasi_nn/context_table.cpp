@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/gguf_magic.h"
 #include "doors/wasi_nn/caught.h"
 #include "doors/wasi_nn/conversation_context.h"
 #include "doors/wasi_nn/graph_context.h"
@@ -11,8 +12,6 @@
 
 namespace headrace::wasi_nn {
 namespace {
-
-constexpr std::string_view kGgufMagic = "GGUF";
 
 /// A language model's parameters for a load: the CPU as the target takes it off the GPU.
 GivenParameters parameters_for(const LoadOptions& options) {

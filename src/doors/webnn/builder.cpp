@@ -88,14 +88,14 @@ MLGraphBuilder::MLGraphBuilder(const MLContext& context) : state_(std::make_shar
 MLOperand MLGraphBuilder::input(const std::string& name, const MLOperandDescriptor& descriptor) {
     const auto lock = open(*state_, "input");
     const auto what = fmt::format("input '{}'", name);
-    return {state_, value_or_throw(state_->builder.input(name, to_type(descriptor, what)))};
+    return {state_, built(state_->builder.input(name, to_type(descriptor, what)), "")};
 }
 
 MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, const void* data, std::size_t bytes,
                                    const std::string& name) {
     const auto lock = open(*state_, "constant");
     const std::span view(static_cast<const std::byte*>(data), bytes);
-    return {state_, value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), view, name))};
+    return {state_, built(state_->builder.constant(to_type(descriptor, "constant"), view, name), "")};
 }
 
 MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::shared_ptr<const void> owner,
@@ -104,7 +104,7 @@ MLOperand MLGraphBuilder::constant(const MLOperandDescriptor& descriptor, std::s
     auto held = std::make_shared<Constant>(
         Constant{.bytes = {static_cast<const std::byte*>(data), bytes}, .owner = std::move(owner)});
     return {state_,
-            value_or_throw(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name))};
+            built(state_->builder.constant(to_type(descriptor, "constant"), std::move(held), name), "")};
 }
 
 MLOperand MLGraphBuilder::constant(const MLTensor& tensor) {
@@ -139,7 +139,7 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     NamedAttrs attrs;
     for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), to_attr_value(value));
     std::vector<MLOperand> results;
-    for (ValueId id : value_or_throw(add_op(state_->builder, *def, std::move(ids), attrs, label)))
+    for (ValueId id : built(add_op(state_->builder, *def, std::move(ids), attrs, label), title))
         results.push_back({state_, id});
     return results;
 }
@@ -153,7 +153,7 @@ MLOperand MLGraphBuilder::state(const std::string& name, const MLOperandDescript
         const std::span view(static_cast<const std::byte*>(data), bytes);
         initial = value_or_throw(copy_constant(view, fmt::format("state '{}'", name)));
     }
-    return {state_, value_or_throw(state_->builder.state(name, type, std::move(initial)))};
+    return {state_, built(state_->builder.state(name, type, std::move(initial)), "")};
 }
 
 namespace {

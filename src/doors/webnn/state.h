@@ -93,5 +93,14 @@ Result<TensorType> tensor_type(const MLOperandDescriptor& descriptor, std::strin
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what);
 /// A data type by the specification's name in any case, or by the catalog's: "float32", "Float32", "f32".
 Result<DType> find_data_type(std::string_view name);
+/// A builder's error in the specification's words: "int32[2]" where the catalog says "i32[2]". What stands in
+/// quotes or at the beginning, which is somebody's label, stays as it is.
+Error with_data_type_names(const Error& error, std::string_view beginning);
+/// The value, or the error in these words as an exception.
+template <class T>
+T built(Result<T> result, std::string_view beginning) {
+    if (!result.ok()) fail(with_data_type_names(result.error(), beginning));
+    return std::move(result).value();
+}
 
 }  // namespace headrace::webnn

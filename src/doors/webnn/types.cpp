@@ -43,6 +43,27 @@ Result<DType> find_data_type(std::string_view name) {
     return invalid("unknown data type '{}'; known: {}", excerpt(name), known);
 }
 
+Error with_data_type_names(const Error& error, std::string_view beginning) {
+    const std::string& message = error.message;
+    const auto is_in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    std::size_t at = message.starts_with(beginning) ? beginning.size() : 0;
+    std::string said = message.substr(0, at);
+    for (bool is_quoted = false; at < message.size();) {
+        std::size_t end = at;
+        while (end < message.size() && is_in_word(message[end])) ++end;
+        const std::string_view word = std::string_view(message).substr(at, end - at);
+        const auto type = is_quoted ? std::nullopt : dtype_from_name(word);
+        said += type ? data_type_name(*type) : word;
+        if (end < message.size()) {
+            // An apostrophe within a word, as in "the tensor's", opens nothing.
+            if (message[end] == '\'' && (is_quoted || word.empty())) is_quoted = !is_quoted;
+            said += message[end++];
+        }
+        at = end;
+    }
+    return {error.code, std::move(said)};
+}
+
 TensorType to_type(const MLOperandDescriptor& descriptor, std::string_view what) {
     return value_or_throw(tensor_type(descriptor, what));
 }

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "base/cpu_features.h"
-#include "kernels/conv/conv_share.h"
+#include "kernels/int8/int8_conv_share.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,8 +21,6 @@ namespace headrace::kernels::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX3
 
 namespace {
-
-static_assert(kPairPanel == kFilterPanel);  // conv_share() deals out panels
 
 // Bytes without a sign: those with one are 128 larger here, and so is their zero point.
 int32_t shifted_zero(int32_t zero, bool is_signed) { return is_signed ? zero + 128 : zero; }
@@ -197,16 +195,10 @@ StripScratch& strip_scratch() {
 }  // namespace
 
 void convolve_quads(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
-    const size_t pixels = g.out_h * g.out_w;
-    const ConvShare share =
-        conv_share({g.batch * g.groups * pixels, g.out_channels / g.groups, g.depth()}, ith, nth);
-    if (share.out == share.out_end) return;
-    for (size_t at = share.pixel; at < share.pixel_end;) {
-        const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
-        convolve_strips(g, packed, at / pixels / g.groups, at / pixels % g.groups, first, first + count,
-                        share.out, share.out_end, strip_scratch());
-        at += count;
-    }
+    for_each_group_share(
+        g, ith, nth, [&](size_t image, size_t group, size_t first, size_t last, const ConvShare& share) {
+            convolve_strips(g, packed, image, group, first, last, share.out, share.out_end, strip_scratch());
+        });
 }
 
 void multiply_quads(const Int8MatMulArgs& g, const std::byte* packed, int ith, int nth) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/conv/conv_share.h"
+#include "kernels/int8/int8_conv_share.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,8 +14,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
-
-static_assert(kPairPanel == kFilterPanel);  // conv_share() deals out panels
 
 // One image's part of one group.
 class Int8Convolution {
@@ -82,16 +80,10 @@ private:
 
 void convolve_int8(const Int8Conv2dArgs& g, const std::byte* packed, int ith, int nth) {
     static thread_local StripScratch scratch;
-    const size_t pixels = g.out_h * g.out_w;
-    const ConvShare share =
-        conv_share({g.batch * g.groups * pixels, g.out_channels / g.groups, g.depth()}, ith, nth);
-    if (share.out == share.out_end) return;
-    for (size_t at = share.pixel; at < share.pixel_end;) {
-        const size_t first = at % pixels, count = std::min(pixels - first, share.pixel_end - at);
-        const size_t image = at / pixels / g.groups, group = at / pixels % g.groups;
-        Int8Convolution(g, packed, image, group, scratch).run(first, first + count, share.out, share.out_end);
-        at += count;
-    }
+    for_each_group_share(
+        g, ith, nth, [&](size_t image, size_t group, size_t first, size_t last, const ConvShare& share) {
+            Int8Convolution(g, packed, image, group, scratch).run(first, last, share.out, share.out_end);
+        });
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE

@@ -1,5 +1,6 @@
 #include "llm/blocks/block_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -71,8 +72,7 @@ Result<StoredBlock> read_block(std::span<const std::byte> file, const BlockOrigi
     if (head_hash(header, own) != header.head_hash) return invalid("its header is damaged");
     const auto asked = std::as_bytes(tokens);
     const BlockOrigin is_of{header.model, header.variant, header.size};
-    if (is_of != origin || own.size() != asked.size() ||
-        std::memcmp(own.data(), asked.data(), own.size()) != 0)
+    if (is_of != origin || !std::ranges::equal(own, asked))
         return invalid("it is of another model, other settings or another text");
     const auto state = file.subspan(head);
     if (content_hash(state.data(), state.size()) != header.state_hash)

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/write_signals.h"
 #include "llm/blocks/folder_ledger.h"
 #include "llm/blocks/open_file.h"
-#include "llm/log/write_signals.h"
 
 namespace headrace::llm {
 namespace {

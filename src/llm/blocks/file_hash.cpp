@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.h"
 #include "base/new_files.h"
-#include "llm/log/write_signals.h"
+#include "base/write_signals.h"
 
 namespace headrace::llm {
 namespace {

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-#include "llm/log/write_signals.h"
+#include "base/write_signals.h"
 
 namespace headrace::llm {
 namespace {

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/content_hash.h"
+#include "base/gguf_magic.h"
 #include "base/machine_memory.h"
 #include "llm/checks/model_metadata.h"
 #include "llm/log/llama_log.h"
@@ -39,10 +40,10 @@ Status starts_with_magic(const std::string& path) {
     if (!std::filesystem::is_regular_file(path, error))
         return failure(Code::not_found, "{}: there is no such file", path);
     std::ifstream file(path, std::ios::binary);
-    std::array<char, 4> magic{};
+    std::array<char, kGgufMagic.size()> magic{};
     if (!file.read(magic.data(), magic.size()))
         return invalid("{}: the file has {} bytes and cannot be a GGUF model", path, file.gcount());
-    if (std::string_view(magic.data(), 4) != "GGUF")
+    if (std::string_view(magic.data(), magic.size()) != kGgufMagic)
         return invalid(
             "{}: the file does not start with 'GGUF', so it is no language model. ONNX models and graph "
             "files "

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "base/machine_memory.h"
-#include "llm/log/log.h"
 
 namespace headrace::llm {
 namespace {

@@ -4,9 +4,9 @@
 #include <bit>
 #include <string_view>
 
+#include "base/log.h"
 #include "llm/blocks/file_hash.h"
 #include "llm/checks/model_file.h"
-#include "llm/log/log.h"
 #include "llm/model/library_versions.h"
 #include "llm/parameters/value.h"
 

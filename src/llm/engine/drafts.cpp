@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "base/hash_step.h"
+
 namespace headrace::llm {
 namespace {
 
 std::uint64_t hash_of(const llama_token* tokens, int count) {
-    std::uint64_t hash = 0x9e3779b97f4a7c15;
-    for (int i = 0; i < count; ++i) hash = (hash ^ static_cast<std::uint64_t>(tokens[i])) * 0x100000001b3;
+    std::uint64_t hash = kHashStart;
+    for (int i = 0; i < count; ++i) hash = hash_step(hash, static_cast<std::uint64_t>(tokens[i]));
     return hash;
 }
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/content_hash.h"
+#include "base/log.h"
 #include "llm/engine/draft_model.h"
-#include "llm/log/log.h"
 #include "llm/model/context_memory.h"
 #include "llm/model/context_params.h"
 

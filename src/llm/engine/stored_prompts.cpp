@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
 namespace headrace::llm {
 namespace {

@@ -1,7 +1,10 @@
 #include "llm/engine/stream.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
+
+#include "base/hash_step.h"
 
 namespace headrace::llm {
 namespace {
@@ -11,8 +14,10 @@ double milliseconds(Clock::duration time) { return std::chrono::duration<double,
 /// Memory that was computed with other adapters is other memory.
 std::uint64_t variant_of(const RequestSettings& settings) {
     std::uint64_t hash = 0;
-    for (const auto& [index, scale] : settings.lora)
-        hash = hash * 0x100000001b3 + std::hash<int>()(index) * 31 + std::hash<float>()(scale) + 1;
+    for (const auto& [index, scale] : settings.lora) {
+        hash = hash_step(hash, static_cast<std::uint64_t>(index) + 1);
+        hash = hash_step(hash, std::bit_cast<std::uint32_t>(scale));
+    }
     return hash;
 }
 

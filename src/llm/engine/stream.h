@@ -2,11 +2,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/log.h"
 #include "llm/engine/drafts.h"
 #include "llm/engine/generation.h"
 #include "llm/engine/sampler.h"
 #include "llm/engine/sequences.h"
-#include "llm/log/log.h"
 
 namespace headrace::llm {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/hash_step.h"
+
 namespace headrace::llm {
 namespace {
 
@@ -16,8 +18,8 @@ constexpr std::size_t kAscii = 128;
 }  // namespace
 
 std::size_t GrammarAutomaton::HashStacks::operator()(const std::vector<std::uint32_t>& stacks) const {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const std::uint32_t stack : stacks) hash = (hash ^ stack) * 0x100000001b3u;
+    std::uint64_t hash = kHashStart;
+    for (const std::uint32_t stack : stacks) hash = hash_step(hash, stack);
     return static_cast<std::size_t>(hash ^ (hash >> 32));
 }
 

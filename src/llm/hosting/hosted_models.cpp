@@ -2,9 +2,9 @@
 
 #include <atomic>
 
+#include "base/log.h"
 #include "llm/hosting/given_parameters.h"
 #include "llm/hosting/guest_models.h"
-#include "llm/log/log.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
 #include "llm/service/language_model.h"
@@ -205,7 +205,7 @@ HostedStatistics HostedModels::statistics() {
 void HostedModels::close() { impl_->requests.close(); }
 
 void HostedModels::log_error(std::string_view message, std::string_view session, std::uint64_t request) {
-    HR_LOG(error, (llm::LogContext{session, request}), "{}", message);
+    HR_LOG(error, (LogContext{session, request}), "{}", message);
 }
 
 void HostedModels::log_warning(std::string_view message) { HR_LOG(warn, {}, "{}", message); }

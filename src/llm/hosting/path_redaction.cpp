@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
 namespace headrace::llm {
 namespace {

@@ -1,13 +1,13 @@
 #include "llm/log/log_settings.h"
 
-#include <cstdlib>
-
 namespace headrace::llm {
 
 LogSettings environment_log() {
+    const LogEnvironment given = log_environment();
     LogSettings settings;
-    const char* level = std::getenv("HEADRACE_LOG");
-    if (level && parse_log_level(level).ok()) settings.level = level;
+    settings.level = given.level;
+    settings.format = given.format;
+    settings.file = given.file;
     return settings;
 }
 

@@ -1,12 +1,12 @@
 #pragma once
+#include "base/log.h"
 #include "base/result.h"
-#include "llm/log/log.h"
 #include "llm/notes.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
 
-/// The log where no configuration says anything of it: at the level that HEADRACE_LOG names, or info.
+/// The log where no configuration says anything of it.
 LogSettings environment_log();
 
 /// Makes the process's log what the settings say. After an error it is as it was.

@@ -6,8 +6,8 @@
 #include <exception>
 #include <vector>
 
+#include "base/log.h"
 #include "llm/log/llama_log.h"
-#include "llm/log/log.h"
 #include "llm/model/context_params.h"
 
 namespace headrace::llm {

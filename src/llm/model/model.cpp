@@ -12,10 +12,10 @@
 #include <common/common.h>
 #include <common/fit.h>
 
+#include "base/log.h"
 #include "llm/checks/model_file.h"
 #include "llm/checks/model_metadata.h"
 #include "llm/log/llama_log.h"
-#include "llm/log/log.h"
 #include "llm/model/context_needs.h"
 #include "llm/model/packed_products.h"
 #include "llm/model/placement.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
 namespace headrace::llm {
 namespace {

@@ -193,7 +193,8 @@ Json write_json_schema(const Settings& settings) {
     return text.empty() ? Json(nullptr) : Json::parse(text);
 }
 
-/// OpenAI's {"type": "json_schema", "json_schema": {"schema": {...}}}.
+/// OpenAI's {"type": "json_schema", "json_schema": {"schema": {...}}}; llama-server has the schema beside the
+/// type, too.
 Status read_response_format(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object() || !value.contains("type") || !value["type"].is_string())
         return reading.wrong(value, kResponseFormat.type);
@@ -204,10 +205,10 @@ Status read_response_format(Reading& reading, Settings& settings, const Json& va
     }
     if (type == "json_object")
         return store_schema(reading, settings, value.contains("schema") ? value["schema"] : Json::object());
-    if (type != "json_schema" || !value.contains("json_schema") || !value["json_schema"].is_object() ||
-        !value["json_schema"].contains("schema"))
-        return reading.wrong(value, kResponseFormat.type);
-    return store_schema(reading, settings, value["json_schema"]["schema"]);
+    if (type != "json_schema") return reading.wrong(value, kResponseFormat.type);
+    const Json& holder = value.contains("json_schema") ? value["json_schema"] : value;
+    if (!holder.is_object() || !holder.contains("schema")) return reading.wrong(value, kResponseFormat.type);
+    return store_schema(reading, settings, holder["schema"]);
 }
 
 constexpr std::string_view kTriggerTypes[] = {"token", "word", "pattern", "pattern_full"};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/cpu_count.h"
-#include "llm/log/log.h"
+#include "base/log.h"
 #include "llm/model/context_params.h"
 #include "llm/parameters/parameters.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
 namespace headrace::llm {
 

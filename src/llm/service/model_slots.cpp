@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 #include "llm/service/load_warnings.h"
 
 namespace headrace::llm {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 #include "llm/log/log_settings.h"
 #include "llm/parameters/parameters.h"
 #include "llm/service/ranking.h"

@@ -1,6 +1,6 @@
 #include "llm/service/sessions.h"
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
 namespace headrace::llm {
 namespace {

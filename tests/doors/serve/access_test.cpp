@@ -37,6 +37,23 @@ TEST(Access, IsGivenToWhoeverBringsAKey) {
     }
     EXPECT_EQ(status_of(access, HttpRequest()), 401);
     EXPECT_EQ(status_of(access, with_header("authorization", "Basic first")), 401);
+    EXPECT_EQ(access.client_of(with_header("authorization", "first")), "0");
+    EXPECT_EQ(status_of(access, with_header("authorization", "firs")), 401);
+}
+
+TEST(Access, KeepsTheNamesOfKeysThatStayAndGivesThoseOfOthersToNobody) {
+    const Access first({"alice", "bob"});
+    const Access second({"mallory", "bob"}, &first);
+    const Access third({"bob", "mallory", "alice"}, &second);
+    const auto name = [](const Access& access, const std::string& key) {
+        return access.client_of(with_header("x-api-key", key));
+    };
+    EXPECT_EQ(name(second, "bob"), name(first, "bob"));
+    EXPECT_EQ(name(third, "bob"), name(first, "bob"));
+    EXPECT_EQ(name(third, "mallory"), name(second, "mallory"));
+    for (const std::string& other : {name(first, "alice"), name(first, "bob")})
+        EXPECT_NE(name(second, "mallory"), other);
+    EXPECT_NE(name(third, "alice"), name(first, "alice")) << "who comes back is somebody new";
 }
 
 TEST(Access, IsFreeWithoutKeys) { EXPECT_EQ(Access({}).client_of(HttpRequest()), ""); }
@@ -67,6 +84,14 @@ TEST(Targets, MayNameTheServer) {
     EXPECT_EQ(request_to("GET", "http://a/slots?fail_on_no_slot=1").query.at("fail_on_no_slot"), "1");
 }
 
+TEST(Routes, AskForKeysButForHealthThePageAndTheVersion) {
+    for (const char* path : {"/health", "/v1/health", "/", "/api/version"})
+        EXPECT_TRUE(find_route("GET", path)->is_public) << path;
+    for (const char* path :
+         {"/v1/models", "/models", "/api/tags", "/props", "/slots", "/metrics", "/lora-adapters"})
+        EXPECT_FALSE(find_route("GET", path)->is_public) << path;
+}
+
 TEST(Routes, AreFoundByMethodAndPath) {
     EXPECT_NE(find_route("POST", "/v1/chat/completions"), nullptr);
     EXPECT_EQ(find_route("GET", "/v1/chat/completions"), nullptr);
@@ -92,10 +117,19 @@ TEST(Places, AreGivenInOrderAndTakenBack) {
     second.reset();
     auto wanted = places.enter("", 1);
     EXPECT_EQ(wanted->slot(), 1);
-    wanted->ends_with({1, 2});
+    Reply reply;
+    reply.prompt = {1, 2};
+    reply.tokens = {3};
+    reply.prompt_tokens = 2;
+    reply.cached_tokens = reply.generated_tokens = 1;
+    wanted->ends_with(reply);
     wanted.reset();
-    EXPECT_FALSE(places.states()[1].is_processing);
-    EXPECT_EQ(places.states()[1].tokens, (std::vector<std::int32_t>{1, 2}));
+    const PlaceState state = places.states()[1];
+    EXPECT_FALSE(state.is_processing);
+    EXPECT_EQ(state.tokens, (std::vector<std::int32_t>{1, 2, 3}));
+    EXPECT_EQ(state.read_tokens, 1);
+    EXPECT_EQ(state.cached_tokens, 1);
+    EXPECT_EQ(state.generated_tokens, 1);
 }
 
 TEST(Places, ShowWhatTheirRequestsAskFor) {

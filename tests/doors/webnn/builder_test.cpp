@@ -50,6 +50,26 @@ TEST(Builder, OperandsTellWhatTheyAreAfterTheBuild) {
     EXPECT_EQ(x.name(), "x");
 }
 
+TEST(Builder, SaysDataTypesAsTheSpecificationDoesButWithinQuotesAndLabels) {
+    MLGraphBuilder builder{MLContext(kCpu)};
+    const MLOperand x = builder.input("i32", {DType::f32, {2}}), n = builder.input("n", {DType::i32, {2}});
+    EXPECT_EQ(message_of([&] { builder.add(x, n, {}, "of f32"); }, Code::invalid_argument),
+              "add (of f32): operand b is int32 but a is float32; they must have the same dtype");
+    EXPECT_EQ(message_of(
+                  [&] {
+                      builder.input("i32", {DType::i32, {2}});
+                  },
+                  Code::invalid_argument),
+              "input: the name 'i32' is already taken");
+    const float one = 1;
+    EXPECT_EQ(message_of(
+                  [&] {
+                      builder.constant({DType::f32, {2}}, &one, sizeof(one), "f16");
+                  },
+                  Code::invalid_argument),
+              "constant 'f16': 4 bytes given, float32[2] needs 8");
+}
+
 TEST(Builder, BuildNextGivesEachGraphWhatItsOutputsNeed) {
     MLGraphBuilder builder{MLContext(kCpu)};
     const MLOperand x = builder.input("x", {DType::f32, {1}});

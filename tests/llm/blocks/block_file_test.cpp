@@ -36,6 +36,12 @@ TEST(BlockFile, HasWhatWasPutIn) {
     }
 }
 
+TEST(BlockFile, MayHaveNoTokens) {
+    const std::vector<std::byte> file = block_head(kOrigin, {}, StoredBlock{});
+    EXPECT_TRUE(read_block(file, kOrigin, {}).ok());
+    EXPECT_FALSE(read_block(file, kOrigin, kTokens).ok());
+}
+
 TEST(BlockFile, IsRefusedWithAnyByteChanged) {
     const auto sound = file_of("a state of some bytes");
     for (std::size_t at = 0; at < sound.size(); ++at)

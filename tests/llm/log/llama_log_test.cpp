@@ -4,9 +4,9 @@
 
 #include <thread>
 
+#include "base/log.h"
+#include "base/temporary_log.h"
 #include "llm/log/llama_log.h"
-#include "llm/log/log.h"
-#include "llm/log/temporary_log.h"
 
 namespace headrace::llm {
 namespace {

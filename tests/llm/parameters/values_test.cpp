@@ -139,7 +139,8 @@ TEST(ParameterValues, SchemasAreObjectsTextsOrResponseFormats) {
     const std::string schema = R"({"type":"integer"})";
     for (const char* json :
          {R"({"json_schema": {"type": "integer"}})", R"({"json-schema": "{\"type\": \"integer\"}"})",
-          R"({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "integer"}}}})"})
+          R"({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "integer"}}}})",
+          R"({"response_format": {"type": "json_schema", "schema": {"type": "integer"}}})"})
         EXPECT_EQ(read(json).request.json_schema, schema) << json;
     EXPECT_EQ(read(R"({"json_schema": {}})").request.json_schema, R"({"type":"object"})");
     EXPECT_EQ(read(R"({"response_format": {"type": "json_object"}})").request.json_schema,
@@ -147,7 +148,11 @@ TEST(ParameterValues, SchemasAreObjectsTextsOrResponseFormats) {
     EXPECT_EQ(read(R"({"response_format": {"type": "text"}})").request.json_schema, "");
     EXPECT_THAT(error_of(R"({"json_schema": "{"})"),
                 HasSubstr("'json_schema' is a text that is no JSON: line 1"));
-    EXPECT_THAT(error_of(R"({"response_format": {"type": "xml"}})"), HasSubstr("'response_format' is"));
+    for (const char* wrong : {R"({"type": "xml"})", R"({"type": "json_schema"})",
+                              R"({"type": "json_schema", "json_schema": 1, "schema": {}})"})
+        EXPECT_THAT(error_of(R"({"response_format": )" + std::string(wrong) + "}"),
+                    HasSubstr("'response_format' is"))
+            << wrong;
     EXPECT_THAT(error_of(R"({"json_schema": ")" + std::string(100, '[') + "\"}"),
                 HasSubstr("nested deeper than 64"));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #if __has_include(<unistd.h>)
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,6 +84,33 @@ Error cannot_open(const fs::path& path) {
                    std::generic_category().message(errno));
 }
 
+/// Returns when no name in the folder is being changed: its names are listed under the lock of changes. While
+/// one is replaced, it leads to a file that has one name fewer already.
+void wait_for_changes(int folder) {
+    const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) return;
+    DIR* names = ::fdopendir(own);
+    if (!names) return void(::close(own));
+    ::readdir(names);
+    ::closedir(names);
+}
+
+/// Whether the name still leads to what was opened, which must have no other.
+Status check_names(int folder, const char* name, const struct stat& opened, const fs::path& path) {
+    struct stat named {};
+    if (::fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0) return cannot_open(path);
+    if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino)
+        return failure(Code::io,
+                       "its data is in {}, which was replaced while it was opened; load the model again",
+                       text(path));
+    if (named.st_nlink > 1)
+        return invalid(
+            "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
+            "folder; {}",
+            text(path), named.st_nlink, kRemedy);
+    return success();
+}
+
 /// root/parts, mapped. No part may be a link, whatever has happened since the names were read.
 Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, const fs::path& root,
                                                        const std::vector<fs::path>& parts) {
@@ -94,22 +122,14 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
     const char* name = parts.back().c_str();
     Descriptor file(::openat(at.number(), name, kKept | O_NONBLOCK));  // a pipe would keep waiting
     struct stat opened {};
-    struct stat named {};
     if (file.number() < 0 || ::fstat(file.number(), &opened) != 0) return cannot_open(path);
     if (!S_ISREG(opened.st_mode))
         return invalid("its data is in {}, which is no regular file; put one there", text(path));
     // Of what was opened this name may be gone by now, and one outside be the only one that is left. So names
     // are counted where this one still leads to it.
-    if (::fstatat(at.number(), name, &named, AT_SYMLINK_NOFOLLOW) != 0) return cannot_open(path);
-    if (named.st_dev != opened.st_dev || named.st_ino != opened.st_ino)
-        return failure(Code::io,
-                       "its data is in {}, which was replaced while it was opened; load the model again",
-                       text(path));
-    if (named.st_nlink > 1)
-        return invalid(
-            "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
-            "folder; {}",
-            text(path), named.st_nlink, kRemedy);
+    HR_TRY(check_names(at.number(), name, opened, path));
+    wait_for_changes(at.number());
+    HR_TRY(check_names(at.number(), name, opened, path));
     return MappedFile::of_descriptor(file.release(), text(path));
 }
 

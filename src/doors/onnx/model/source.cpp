@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/gguf_magic.h"
 #include "base/mapped_file.h"
 
 namespace headrace::onnx {
@@ -14,7 +15,7 @@ constexpr std::int64_t kNewestForm = 14;  ///< ir_version of messages
 /// How other files begin, which are given by mistake.
 constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
     {"HDRGRAPH", "it is a graph file; load it from a path that ends in .hrg"},
-    {"GGUF", "it is a GGUF model; LanguageModel loads it"},
+    {kGgufMagic, "it is a GGUF model; LanguageModel loads it"},
     {"version https://git-lfs", "it is a pointer of Git LFS; `git lfs pull` fetches the file"},
     {"<!DOCTYPE", "it is a web page; download the file itself"},
     {"<html", "it is a web page; download the file itself"},

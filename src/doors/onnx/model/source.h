@@ -11,6 +11,7 @@ namespace headrace::onnx {
 
 inline constexpr std::int64_t kOldestSet = 1, kNewestSet = 28;
 inline constexpr std::string_view kMicrosoft = "com.microsoft";
+inline constexpr std::string_view kBlockedChannels = "com.microsoft.nchwc";
 
 /// A model whose bytes were found to be one. Its views show memory that `storage` keeps alive.
 struct Source {

@@ -1,6 +1,7 @@
 #include "doors/onnx/ops/convolution.h"
+#include "doors/onnx/ops/normalization.h"
 
-/// Parts of gated layers: what ONNX defines by other operators.
+/// Parts of gated layers, ONNX's and ONNX Runtime's: what they define by other operators.
 namespace headrace::onnx {
 namespace {
 
@@ -33,11 +34,88 @@ Results causal_convolution(OpWriter& g, const Node& node) {
     return {activation == "none" ? y : g.op("silu", {y}), present};
 }
 
+// --- ONNX Runtime's
+
+Operand gated_add(OpWriter& g, const Node& node) {
+    return g.op("add", {node.x(), g.op("mul", {node.operand(1), node.operand(2)})});
+}
+
+/// The last axis as so many parts, which are a new last axis.
+Operand in_parts(OpWriter& g, const Operand& x, std::int64_t width, std::string_view what) {
+    Shape sizes = g.shape(x);
+    invalid_if(sizes.empty(), "the input is a scalar, which has no last axis");
+    const std::int64_t whole = g.fixed(sizes.back(), "the last axis");
+    invalid_if(width < 1 || whole % width != 0, "the last axis of {} is no multiple of {}, {}", whole, width,
+               what);
+    sizes.back() = whole / width;
+    sizes.emplace_back(width);
+    return g.reshape(x, sizes);
+}
+
+/// Each part of the last axis that is as long as the scale, times the activation of a gate.
+Operand gated_rms_norm(OpWriter& g, const Node& node) {
+    const Operand x = node.x(), scale = node.operand(1), gate = g.cast(node.operand(2), ElementType::f32);
+    const std::string activation = node.text("activation", "silu");
+    const bool is_silu = activation == "silu" || activation == "swish";
+    invalid_if(!is_silu && activation != "sigmoid", "activation is '{}'; silu, swish and sigmoid are there",
+               activation);
+    invalid_if(g.rank(scale) != 1, "the scale (input 1) has {} dimensions, not 1", g.rank(scale));
+    const std::int64_t width = g.fixed(g.shape(scale)[0], "the length of the scale");
+    const Operand parts = in_parts(g, g.cast(x, ElementType::f32), width, "the length of the scale");
+    const Operand scaled =
+        rms_norm(g, parts, g.cast(scale, ElementType::f32), g.rank(parts) - 1, node.real("epsilon", 1e-5));
+    const NamedAttrs activated{{"activation", is_silu ? "silu" : "sigmoid"}};
+    return g.cast(g.op("glu", {gate, g.reshape(scaled, g.shape(x))}, activated), x->type);
+}
+
+/// Each branch by itself: the last axis, or with num_branches so many parts of it.
+Operand branchwise_rms_norm(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const std::int64_t branches = node.integer("num_branches", 0);
+    Operand parts = g.cast(x, ElementType::f32);
+    if (branches > 0) {
+        invalid_if(g.rank(x) == 0, "the input is a scalar, which has no last axis");
+        const std::int64_t whole = g.fixed(g.shape(x).back(), "the last axis");
+        invalid_if(whole % branches != 0, "the last axis of {} is no multiple of num_branches, {}", whole,
+                   branches);
+        parts = in_parts(g, parts, whole / branches, "the width of a branch");
+    }
+    const double epsilon = node.real("epsilon", 1e-5);
+    const int last = g.rank(parts) - 1;
+    Operand y;
+    if (!node.optional(1)) {
+        y = g.op("rms_norm", {parts}, {{"dimensions", 1}, {"epsilon", epsilon}});
+    } else {
+        Operand scale = g.cast(node.operand(1), ElementType::f32);
+        const Shape sizes = g.shape(parts), own = g.shape(scale);
+        if (own.size() == 1 && own[0] != sizes.back())
+            scale =
+                in_parts(g, scale, g.fixed(sizes.back(), "the width of a branch"), "the width of a branch");
+        y = rms_norm(g, parts, scale, last, epsilon);
+    }
+    return g.cast(g.reshape(y, g.shape(x)), x->type);
+}
+
+/// How much of a linear attention's state is kept, and how much of what is new enters.
+Results linear_attention_gate(OpWriter& g, const Node& node) {
+    const Operand a = node.x();
+    const Operand sum = g.op("add", {g.cast(a, ElementType::f32), node.operand(1)});
+    const Operand decay = g.op("mul", {g.op("softplus", {sum}), node.operand(2)});
+    Results results{g.cast(decay, a->type)};
+    if (node.optional(3)) results.push_back(g.op("sigmoid", {node.operand(3)}));
+    return results;
+}
+
 }  // namespace
 
 std::span<const Operator> gated_operators() {
     static const Operator kOperators[] = {
+        {"BranchwiseRMSNorm", 1, branchwise_rms_norm, "1..2 -> 1, epsilon float, num_branches int",
+         kMicrosoft},
         {"CausalConvWithState", 27, causal_convolution, "2..4 -> 2, activation string"},
+        {"GatedAdd", 1, gated_add, "3 -> 1", kMicrosoft},
+        {"GatedRMSNorm", 1, gated_rms_norm, "3 -> 1, activation string, epsilon float", kMicrosoft},
+        {"LinearAttentionGate", 1, linear_attention_gate, "3..4 -> 1..2", kMicrosoft},
         {"SwiGLU", 28, swiglu, "2 -> 1, alpha float"},
     };
     return kOperators;

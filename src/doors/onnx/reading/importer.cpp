@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/edit_distance.h"
+#include "doors/onnx/reading/channel_block.h"
 #include "doors/onnx/reading/declared.h"
 #include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/node_order.h"
@@ -46,7 +47,7 @@ std::string_view nearest_operator(const Node& node) {
 }
 
 RefusedForAllExtents not_read(const Node& node) {
-    if (!node.domain.empty() && node.domain != kMicrosoft)
+    if (!node.domain.empty() && node.domain != kMicrosoft && node.domain != kBlockedChannels)
         return RefusedForAllExtents(fmt::format("operators of the domain '{}' are not read", node.domain),
                                     "Export the model without them, or with their functions in the model");
     const std::string_view nearest = nearest_operator(node);
@@ -114,6 +115,9 @@ Reading Importer::read_content() {
     scope.values.emplace("", Operand());
     read_constants(graph.initializers, scope);
     refuse_sparse(graph);
+    const auto has_blocks = [](const auto& of) { return of.sets.contains(kBlockedChannels); };
+    if (has_blocks(source_.model) || std::ranges::any_of(source_.model.functions, has_blocks))
+        shared_.channel_block = value_or_unreadable(channel_block(graph), source_.title);
     const auto inputs = value_or_unreadable(inputs_of(source_)).given;
     Interface interface(model_graph_, inputs, options_,
                         value_or_unreadable(perhaps_empty(graph), source_.title));

@@ -50,6 +50,7 @@ struct Shared {
     std::vector<std::shared_ptr<OpWriter>>
         bodies;                      ///< of all graphs: operands know their graph by its address
     std::optional<FilePages> pages;  ///< of the model, once some are given back
+    std::int64_t channel_block = 0;  ///< where the model has images of such blocks: channel_block.h
 };
 
 /// The graph in the making: the catalog's ops on operands that are values at run time or known already. What

@@ -89,9 +89,9 @@ public:
     }
 
     std::string end(std::size_t, const Reply& reply) override {
-        return start(reply.prompt_tokens, reply.cached_tokens) + close() +
-               event_of({{"type", "message_delta"}, {"delta", stopped(reply)}, {"usage", usage(reply)}},
-                        "message_delta");
+        Json body = {{"type", "message_delta"}, {"delta", stopped(reply)}, {"usage", usage(reply)}};
+        add_warnings(body, *model_, {reply});
+        return start(reply.prompt_tokens, reply.cached_tokens) + close() + event_of(body, "message_delta");
     }
     std::string finish(const std::vector<Reply>&) override {
         return event_of({{"type", "message_stop"}}, "message_stop");

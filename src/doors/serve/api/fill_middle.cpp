@@ -8,7 +8,7 @@ bool can_fill_middle(const ModelInfo& info) {
 
 std::vector<std::int32_t> gap_tokens(ServedModel& model, const Gap& gap, bool suffix_first) {
     const ModelInfo& info = model.info();
-    std::vector<std::int32_t> all = model.engine().tokenize("", true, false);
+    std::vector<std::int32_t> all = gap.before;
     const auto add = [&](const std::vector<std::int32_t>& tokens) {
         all.insert(all.end(), tokens.begin(), tokens.end());
     };
@@ -16,13 +16,13 @@ std::vector<std::int32_t> gap_tokens(ServedModel& model, const Gap& gap, bool su
         all.push_back(info.fill_prefix);
         add(gap.prefix);
     };
-    add(gap.before);
+    // What begins a text comes behind the other files, as in llama-server.
+    add(model.engine().tokenize("", true, false));
     if (!suffix_first) add_prefix();
     all.push_back(info.fill_suffix);
     add(gap.suffix);
     if (suffix_first) add_prefix();
     all.push_back(info.fill_middle);
-    add(gap.begun);
     return all;
 }
 

@@ -13,7 +13,6 @@ bool can_fill_middle(const ModelInfo& info);
 struct Gap {
     std::vector<std::int32_t> before;  ///< what other files hold
     std::vector<std::int32_t> prefix, suffix;
-    std::vector<std::int32_t> begun;  ///< of what fills it
 };
 /// What a model reads of it. suffix_first: as some models prefer it.
 std::vector<std::int32_t> gap_tokens(ServedModel& model, const Gap& gap, bool suffix_first);

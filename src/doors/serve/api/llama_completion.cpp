@@ -206,6 +206,7 @@ std::vector<std::int32_t> extra_tokens(ServedModel& model, const Fields& fields)
         const Fields chunk((*extra)[i], fmt::format("input_extra[{}]", i));
         const std::string text = chunk.required_text("text");
         if (!has_marks) {
+            add("\n\n--- snippet ---\n\n");
             add(text);
             continue;
         }
@@ -243,18 +244,19 @@ HttpResponse infill(Service& service, const HttpRequest& http) {
     };
     if (!fields.any("input_prefix")) throw wrong_field("input_prefix", "is missing");
     if (!fields.any("input_suffix")) throw wrong_field("input_suffix", "is missing");
-    std::vector<std::int32_t> prefix = read("input_prefix"), suffix = read("input_suffix"), middle;
+    std::vector<std::int32_t> prefix = read("input_prefix"), suffix = read("input_suffix"), line;
     if (const Json* prompt = fields.any("prompt"))
-        middle = prompts_of(*model, *prompt, "prompt", false).front();
+        line = prompts_of(*model, *prompt, "prompt", false).front();
     // What is nearest to the gap stays: three quarters of the room before it, the rest behind it.
     const auto room = static_cast<std::size_t>(info.request_tokens) / 2;
     if (prefix.size() > room / 4 * 3)
         prefix.erase(prefix.begin(), prefix.end() - static_cast<std::ptrdiff_t>(room / 4 * 3));
     if (suffix.size() > room / 4) suffix.resize(room / 4);
+    prefix.insert(prefix.end(), line.begin(), line.end());  // of the line that the gap is in
     std::vector<std::int32_t> extra = extra_tokens(*model, fields);
     const std::size_t left = static_cast<std::size_t>(info.request_tokens) / 4;
     if (extra.size() > left) extra.erase(extra.begin(), extra.end() - static_cast<std::ptrdiff_t>(left));
-    const Gap gap{std::move(extra), std::move(prefix), std::move(suffix), std::move(middle)};
+    const Gap gap{std::move(extra), std::move(prefix), std::move(suffix)};
     return complete(service, http, body, model, {gap_tokens(*model, gap, model->given().suffix_first)});
 }
 

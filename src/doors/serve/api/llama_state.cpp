@@ -58,17 +58,22 @@ HttpResponse props(Service& service, const HttpRequest& http) {
         {"prompt", ""},
         {"next_token",
          {{"has_next_token", true}, {"has_new_line", false}, {"n_remain", -1}, {"n_decoded", 0}}}};
-    return {.body = text_of({{"default_generation_settings", settings},
-                             {"total_slots", model->places().count()},
-                             {"model_alias", model->id()},
-                             {"model_path", std::filesystem::path(info.path).filename().string()},
-                             {"chat_template", info.chat_template},
-                             {"chat_template_caps", info.template_abilities},
-                             {"modalities", {{"vision", info.reads_images}, {"audio", false}}},
-                             {"bos_token", info.begin_of_text},
-                             {"eos_token", info.end_of_text},
-                             {"build_info", fingerprint()},
-                             {"is_sleeping", false}})};
+    return {.body =
+                text_of({{"default_generation_settings", settings},
+                         {"total_slots", model->places().count()},
+                         {"model_alias", model->id()},
+                         {"model_path", std::filesystem::path(info.path).filename().string()},
+                         {"chat_template", info.chat_template},
+                         {"chat_template_caps", info.template_abilities},
+                         {"modalities", {{"vision", info.reads_images}, {"audio", false}, {"video", false}}},
+                         {"bos_token", info.begin_of_text},
+                         {"eos_token", info.end_of_text},
+                         {"model_ftype", weights_kind(info)},
+                         {"endpoint_slots", service.options().offers_slots},
+                         {"endpoint_props", service.options().changes_props},
+                         {"endpoint_metrics", service.options().offers_metrics},
+                         {"build_info", fingerprint()},
+                         {"is_sleeping", false}})};
 }
 
 HttpResponse change_props(Service& service, const HttpRequest& http) {
@@ -83,10 +88,26 @@ namespace {
 /// How far a slot's answer is, and how far it may go.
 Json next_token_of(const PlaceState& state, const Json& parameters) {
     const std::int64_t most = parameters.value("n_predict", std::int64_t{-1});
-    return {{"has_next_token", true},
+    return {{"has_next_token", state.is_processing},
             {"has_new_line", state.has_new_line},
             {"n_remain", most < 0 ? -1 : most - state.generated_tokens},
             {"n_decoded", state.generated_tokens}};
+}
+
+/// What a slot shows of its request, or of its last one. Nothing of one that the engine refused.
+Json work_of(ServedModel& model, const PlaceState& state) {
+    Json shown = Json::object();
+    try {
+        shown["params"] = settings_json(model, state.parameters, state.streams);
+    } catch (const Exception&) {
+        return shown;
+    }
+    shown["next_token"] = Json::array({next_token_of(state, shown["params"])});
+    if (!state.is_processing)
+        shown.update({{"n_prompt_tokens", state.tokens.size()},
+                      {"n_prompt_tokens_processed", state.read_tokens},
+                      {"n_prompt_tokens_cache", state.cached_tokens}});
+    return shown;
 }
 
 }  // namespace
@@ -106,10 +127,7 @@ HttpResponse slots(Service& service, const HttpRequest& http) {
                      {"n_ctx", model->info().request_tokens},
                      {"speculative", speculates(*model)},
                      {"is_processing", state.is_processing}};
-        if (state.is_processing) {
-            slot["params"] = settings_json(*model, state.parameters, state.streams);
-            slot["next_token"] = next_token_of(state, slot["params"]);
-        }
+        if (state.task >= 0) slot.update(work_of(*model, state));
         all.push_back(std::move(slot));
     }
     const auto asked = http.query.find("fail_on_no_slot");
@@ -181,6 +199,8 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
         }
     } catch (const Exception& error) {
         ApiError shown = api_error(error);
+        if (shown.status == 404)
+            shown = ApiError(400, "invalid_request_error", "");  // as llama-server has it
         throw ApiError(shown.status, shown.type, without_paths(error.what(), path));
     }
     return {.body = text_of(answer)};
@@ -193,7 +213,9 @@ HttpResponse adapters(Service& service, const HttpRequest& http) {
     for (std::size_t i = 0; i < scales.size(); ++i)
         all.push_back({{"id", i},
                        {"path", std::filesystem::path(model->info().adapters[i].first).filename().string()},
-                       {"scale", scales[i]}});
+                       {"scale", scales[i]},
+                       {"task_name", ""},
+                       {"prompt_prefix", ""}});
     return {.body = text_of(all)};
 }
 

@@ -56,6 +56,7 @@ HttpResponse apply_template(Service& service, const HttpRequest& http) {
 HttpResponse embeddings(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const bool is_old = !Fields(body).any("input");
+    static_cast<void>(is_base64(Fields(body)));  // vectors of tokens are numbers whatever is asked for
     const std::vector<TextEmbedding> all =
         vector_model(service, http, body).embed(is_old ? "content" : "input");
     std::string text = "[";

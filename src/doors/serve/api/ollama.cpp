@@ -219,9 +219,8 @@ void read_prompt(const Fields& body, ServedModel& model, Request& request) {
         const auto tokens = [&](const std::string& text) {
             return model.engine().tokenize(text, false, false);
         };
-        request.tokens =
-            gap_tokens(model, {.before = {}, .prefix = tokens(prompt), .suffix = tokens(suffix), .begun = {}},
-                       model.given().suffix_first);
+        request.tokens = gap_tokens(model, {.before = {}, .prefix = tokens(prompt), .suffix = tokens(suffix)},
+                                    model.given().suffix_first);
     } else if (body.flag("raw").value_or(false) || model.info().chat_template.empty()) {
         request.prompt = system + prompt;
     } else {

@@ -80,10 +80,10 @@ std::string number_of(std::int64_t count) {
     return count >= 1000 ? fmt::format("{:.0f}K", number / 1e3) : fmt::format("{}", count);
 }
 
-/// Ollama's name of what llama.cpp calls "Q4_K - Medium", at the end of its description.
+/// Ollama's name of what llama.cpp calls "Q4_K - Medium".
 std::string quantization_of(const ModelInfo& info) {
-    std::string_view text = info.description;
-    for (int word = 0; word < 2; ++word) text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+    const std::string kind = weights_kind(info);
+    std::string_view text = kind;
     if (text.starts_with("all ")) text.remove_prefix(4);
     const auto dash = text.find(" - ");
     std::string name(text.substr(0, std::min(dash, text.find(' '))));

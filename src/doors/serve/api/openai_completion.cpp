@@ -108,7 +108,10 @@ public:
         return chunk(choice, part.content, nullptr, std::move(probabilities));
     }
     std::string end(std::size_t choice, const Reply& reply) override {
-        return chunk(choice, "", finish_reason(reply), nullptr);
+        Json body = chunk_of(choice, "", finish_reason(reply), nullptr);
+        if (!options_.includes_usage) body["timings"] = timings_of(reply);
+        add_warnings(body, *model_, {reply});
+        return event_of(body);
     }
 
 private:
@@ -129,11 +132,15 @@ private:
         return best;
     }
 
+    Json chunk_of(std::size_t choice, std::string_view text, Json reason, Json probabilities) const {
+        return envelope(Json::array({{{"text", text},
+                                      {"index", choice},
+                                      {"logprobs", std::move(probabilities)},
+                                      {"finish_reason", std::move(reason)}}}));
+    }
+
     std::string chunk(std::size_t choice, std::string_view text, Json reason, Json probabilities) const {
-        return event_of(envelope(Json::array({{{"text", text},
-                                               {"index", choice},
-                                               {"logprobs", std::move(probabilities)},
-                                               {"finish_reason", std::move(reason)}}})));
+        return event_of(chunk_of(choice, text, std::move(reason), std::move(probabilities)));
     }
 
     const std::size_t shown_;

@@ -4,7 +4,6 @@
 
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/vectors.h"
-#include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
 
@@ -17,19 +16,20 @@ HttpResponse openai_embeddings(Service& service, const HttpRequest& http) {
                           "with pooling none a text has a vector for each token, which POST /embeddings "
                           "gives; a server that "
                           "is started with --pooling mean gives one for a text");
-    const std::string format = fields.text("encoding_format").value_or("float");
-    if (format != "float" && format != "base64")
-        throw wrong_field("encoding_format", fmt::format("is '{:.40}'; it must be float or base64", format));
+    const bool packed = is_base64(fields);
     if (const auto size = fields.integer("dimensions", 1, INT32_MAX); size && *size != model.width)
         throw wrong_field("dimensions",
                           fmt::format("is {}; this model's vectors have {}", *size, model.width));
     std::string data;
     std::int64_t tokens = 0;
-    const std::vector<TextEmbedding> all = model.embed("input");
+    // llama-server's own name is taken, too.
+    const bool is_old = !fields.any("input") && fields.any("content");
+    const std::vector<TextEmbedding> all = model.embed(is_old ? "content" : "input");
     for (std::size_t i = 0; i < all.size(); ++i) {
         tokens += all[i].tokens;
         const std::vector<float>& vector = all[i].vectors.front();
-        const std::string written = format == "float" ? number_list(vector) : '"' + base64_of(vector) + '"';
+        const std::string written =
+            packed ? '"' + base64_of(vector) + "\",\"encoding_format\":\"base64\"" : number_list(vector);
         fmt::format_to(std::back_inserter(data),
                        "{}{{\"embedding\":{},\"index\":{},\"object\":\"embedding\"}}", i ? "," : "", written,
                        i);

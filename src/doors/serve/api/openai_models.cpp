@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
@@ -15,15 +18,23 @@ Json entry(const Model& model, Json aliases, Json tags, Json meta) {
             {"meta", std::move(meta)}};
 }
 
+/// llama.cpp's number of a kind of tokenizer.
+std::size_t vocabulary_number(std::string_view kind) {
+    constexpr std::array<std::string_view, 7> kKinds = {"none", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLaMo2"};
+    const auto found = std::ranges::find(kKinds, kind);
+    return found == kKinds.end() ? 0 : static_cast<std::size_t>(found - kKinds.begin());
+}
+
 Json entry_of(const ServedModel& model) {
     const ModelInfo& info = model.info();
     return entry(model, model.names().aliases, model.names().tags,
-                 {{"vocab_type", info.vocabulary},
+                 {{"vocab_type", vocabulary_number(info.vocabulary)},
                   {"n_vocab", info.vocabulary_size},
                   {"n_ctx", info.request_tokens},
                   {"n_ctx_train", info.training_context},
                   {"n_embd", info.embedding_size},
                   {"n_params", info.parameters},
+                  {"ftype", weights_kind(info)},
                   {"size", info.bytes}});
 }
 

@@ -88,7 +88,9 @@ public:
         std::string text;
         if (output_.empty() && item_.kind == Item::none) text = open(Item::message, {});
         text += close(status);
-        return text + event("response." + status, {{"response", response(status, output_, &reply)}});
+        Json body = response(status, output_, &reply);
+        add_warnings(body, *model_, {reply});
+        return text + event("response." + status, {{"response", std::move(body)}});
     }
     std::string finish(const std::vector<Reply>&) override { return {}; }
     std::string failed(const ApiError& error) override {

@@ -102,6 +102,12 @@ std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
 std::string fingerprint() { return "b-headrace-" HEADRACE_VERSION; }
 
+std::string weights_kind(const ModelInfo& info) {
+    std::string_view text = info.description;
+    for (int word = 0; word < 2; ++word) text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);
+    return std::string(text);
+}
+
 std::string_view finish_reason(const Reply& reply) {
     switch (reply.stop_reason) {
         case StopReason::token_limit:

@@ -17,6 +17,9 @@ std::int64_t now();
 /// llama-server's "b" and a build; here Headrace's version.
 std::string fingerprint();
 
+/// What llama.cpp calls the kind of a file's weights, at the end of its description: "Q8_0", "Q4_K - Medium".
+std::string weights_kind(const ModelInfo& info);
+
 /// "stop", "length" or "tool_calls".
 std::string_view finish_reason(const Reply& reply);
 /// Of one or several prompts with that many answers each, one after the other.

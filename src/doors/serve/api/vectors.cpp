@@ -9,7 +9,6 @@
 #include "base/parameter_json.h"
 #include "doors/serve/api/encoder_requests.h"
 #include "doors/serve/api/shapes.h"
-#include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -59,6 +58,13 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
 }
 
 }  // namespace
+
+bool is_base64(const Fields& body) {
+    const std::string format = body.text("encoding_format").value_or("float");
+    if (format != "float" && format != "base64")
+        throw wrong_field("encoding_format", fmt::format("is '{:.40}'; it must be float or base64", format));
+    return format == "base64";
+}
 
 std::string number_list(const std::vector<float>& vector) {
     std::string text = "[";

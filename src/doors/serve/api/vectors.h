@@ -7,6 +7,7 @@
 
 #include "doors/serve/http/message.h"
 #include "doors/serve/models/service.h"
+#include "doors/serve/request/fields.h"
 
 namespace headrace::serve {
 
@@ -39,6 +40,8 @@ struct Ranking {
 Ranking rank(Service& service, const HttpRequest& http, const Json& body, const std::string& query,
              const std::vector<std::string>& documents);
 
+/// Whether a request wants its vectors as base64. Throws ApiError for an encoding that there is not.
+bool is_base64(const Fields& body);
 /// "[0.1,0.2]", each number as short as a float's value allows.
 std::string number_list(const std::vector<float>& vector);
 /// Of the floats' bytes, the lowest first.

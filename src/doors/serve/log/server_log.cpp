@@ -1,76 +1,52 @@
 #include "doors/serve/log/server_log.h"
 
-#include <fcntl.h>
-#include <fmt/chrono.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
+#include <utility>
+
+#include "base/log_line.h"
 
 namespace headrace::serve {
 namespace {
 
-std::string_view name_of(ServerLog::Level level) {
-    switch (level) {
-        case ServerLog::Level::info: return "info";
-        case ServerLog::Level::warn: return "warn";
-        case ServerLog::Level::error: break;
-    }
-    return "error";
-}
-
-/// As the engine's lines have it.
-std::string time_now() {
-    const auto now = std::chrono::system_clock::now();
-    const auto ms = std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(now)),
-                       ms);
-}
-
-/// In one write: lines of several threads do not mix.
-void write_line(std::string line) {
-    line += '\n';
-    std::fwrite(line.data(), 1, line.size(), stderr);
+std::optional<LogSink> opened(const std::string& file) {
+    if (file.empty()) return std::nullopt;
+    Result<LogSink> sink = LogSink::open(file);
+    if (!sink.ok()) return std::nullopt;
+    return std::move(sink).value();
 }
 
 }  // namespace
 
-ServerLog::ServerLog(bool is_json, bool is_quiet, const std::string& file)
-    : is_json_(is_json),
-      is_quiet_(is_quiet),
-      file_(file.empty() ? -1 : open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
+ServerLog::ServerLog(bool is_json, LogLevel least, const std::string& file)
+    : is_json_(is_json), least_(least), file_(opened(file)) {}
 
-ServerLog::~ServerLog() {
-    if (file_ >= 0) close(file_);
+std::string ServerLog::line_of(LogLevel level, std::string_view text, const Json& fields) const {
+    const auto now = std::chrono::system_clock::now();
+    if (!is_json_) return format_log_line({.level = level, .message = text}, false, now);
+    Json line = {{"time", log_time(now)}, {"level", log_level_name(level)}};
+    line.update(fields);
+    return text_of(line) + '\n';
 }
 
-/// In one write: the engine appends to the file, too.
-void ServerLog::write_to_file(std::string line) const {
-    if (file_ < 0) return;
-    line += '\n';
-    [[maybe_unused]] const ssize_t written = ::write(file_, line.data(), line.size());
-}
-
-void ServerLog::keep(Level level, const std::string& text) const {
-    if (shows(level)) write_to_file(fmt::format("{} {:<5} {}", time_now(), name_of(level), text));
-}
-
-void ServerLog::say(Level level, const std::string& text, const Json& more) const {
+void ServerLog::say(LogLevel level, std::string_view text, const Json& more) const {
     Json fields = {{"message", text}};
     fields.update(more);
-    note(level, "headrace: " + text, fields);
+    note(level, text, fields);
 }
 
-void ServerLog::note(Level level, const std::string& text, const Json& fields) const {
-    if (!shows(level)) return;
-    if (!is_json_) {
-        keep(level, text);
-        return write_line(text);
-    }
-    Json line = {{"time", time_now()}, {"level", name_of(level)}};
-    line.update(fields);
-    write_to_file(text_of(line));
-    write_line(text_of(line));
+void ServerLog::note(LogLevel level, std::string_view text, const Json& fields) const {
+    if (level < least_) return;
+    const std::string line = line_of(level, text, fields);
+    const std::lock_guard lock(mutex_);
+    terminal_.write(line);
+    if (file_) file_->write(line);
+}
+
+void ServerLog::keep(LogLevel level, std::string_view text) const {
+    if (level < least_ || !file_) return;
+    const std::string line = line_of(level, text, {{"message", text}});
+    const std::lock_guard lock(mutex_);
+    file_->write(line);
 }
 
 }  // namespace headrace::serve

@@ -1,38 +1,38 @@
 #pragma once
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/log.h"
+#include "base/log_sink.h"
 #include "doors/serve/request/json.h"
 
 namespace headrace::serve {
 
-/// What the program says while it serves, on stderr: lines of text or, all of them, JSON objects. A file has
-/// them, too, where one is named, with their time and level.
+/// What the program says while it serves: lines as the process's log has them, on stderr and, where one is
+/// named, in a file. JSON lines have members of their own.
 class ServerLog {
 public:
-    enum class Level { info, warn, error };
-
-    /// is_quiet: only errors show. file: appended to; where that is not possible it has no lines.
-    ServerLog(bool is_json, bool is_quiet, const std::string& file = {});
-    ~ServerLog();
-    ServerLog(const ServerLog&) = delete;
-    ServerLog& operator=(const ServerLog&) = delete;
+    /// file: appended to; where that is not possible it has no lines.
+    ServerLog(bool is_json, LogLevel least, const std::string& file = {});
 
     bool is_json() const { return is_json_; }
-    /// "headrace: text", or {"time", "level", "message": text, ...more}.
-    void say(Level level, const std::string& text, const Json& more = Json::object()) const;
-    /// The text as it is, or {"time", "level", ...fields}.
-    void note(Level level, const std::string& text, const Json& fields) const;
+    /// The text, or {"time", "level", "message": text, ...more}.
+    void say(LogLevel level, std::string_view text, const Json& more = Json::object()) const;
+    /// The text, or {"time", "level", ...fields}.
+    void note(LogLevel level, std::string_view text, const Json& fields) const;
     /// In the file alone: what is said on stdout.
-    void keep(Level level, const std::string& text) const;
+    void keep(LogLevel level, std::string_view text) const;
 
 private:
-    bool shows(Level level) const { return !is_quiet_ || level == Level::error; }
+    std::string line_of(LogLevel level, std::string_view text, const Json& fields) const;
 
-    void write_to_file(std::string line) const;
-
-    const bool is_json_, is_quiet_;
-    const int file_ = -1;
+    const bool is_json_;
+    const LogLevel least_;
+    mutable std::mutex mutex_;
+    mutable LogSink terminal_;
+    mutable std::optional<LogSink> file_;
 };
 
 }  // namespace headrace::serve

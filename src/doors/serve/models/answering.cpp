@@ -21,6 +21,9 @@ public:
         for (Request& request : task_.requests) {
             check_values(request.parameters);
             model_->add_adapters(request.parameters);
+            if (task_.requests.size() > 1 && !model_->session_of(request.parameters).empty())
+                throw wrong_field("session",
+                                  "has one answer at a time: ask for one, or for several without it");
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
             const auto counted = holders_.empty() ? std::optional(from.client) : std::nullopt;
             holders_.push_back(model_->places().enter(counted, task_.options.wanted_slot));
@@ -114,9 +117,7 @@ private:
             return true;
         }
         replies_[i] = generations_[i].reply();
-        std::vector<std::int32_t> read = replies_[i].prompt;
-        read.insert(read.end(), replies_[i].tokens.begin(), replies_[i].tokens.end());
-        holders_[i]->ends_with(std::move(read));
+        holders_[i]->ends_with(replies_[i]);
         observe(model_->metrics(), replies_[i]);
         model_->count_outcome(nullptr);
         record_->add({.prompt_tokens = replies_[i].prompt_tokens,

@@ -64,6 +64,8 @@ const Count kCounts[] = {
     // llama-server's, for dashboards that have them.
     {"llamacpp:prompt_tokens_total", "counter", "Number of prompt tokens processed.",
      count_of<&S::prompt_tokens>},
+    {"llamacpp:prompt_tokens_cached_total", "counter", "Number of prompt tokens reused from the cache.",
+     count_of<&S::cached_tokens>},
     {"llamacpp:tokens_predicted_total", "counter", "Number of generation tokens processed.",
      count_of<&S::generated_tokens>},
     {"llamacpp:prompt_seconds_total", "counter", "Prompt process time in seconds.",

@@ -85,10 +85,15 @@ void Places::Holder::generated(std::string_view text, std::int64_t tokens) {
     state.has_new_line = state.has_new_line || text.find('\n') != std::string_view::npos;
 }
 
-void Places::Holder::ends_with(std::vector<std::int32_t> tokens) {
+void Places::Holder::ends_with(const Reply& reply) {
     const std::lock_guard lock(places_.mutex_);
-    if (places_.take_slot(*this, -1))
-        places_.states_[static_cast<std::size_t>(slot_)].tokens = std::move(tokens);
+    if (!places_.take_slot(*this, -1)) return;
+    PlaceState& state = places_.states_[static_cast<std::size_t>(slot_)];
+    state.tokens = reply.prompt;
+    state.tokens.insert(state.tokens.end(), reply.tokens.begin(), reply.tokens.end());
+    state.read_tokens = reply.prompt_tokens - reply.cached_tokens;
+    state.cached_tokens = reply.cached_tokens;
+    state.generated_tokens = reply.generated_tokens;
 }
 
 std::vector<PlaceState> Places::states() const {

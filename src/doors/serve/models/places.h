@@ -15,11 +15,12 @@ namespace headrace::serve {
 /// What a place of the server's table of slots is doing.
 struct PlaceState {
     bool is_processing = false;
-    std::int64_t task = -1;            ///< number of the request, the last one when idle
-    std::vector<std::int32_t> tokens;  ///< prompt and answer of the last request that ended
+    std::int64_t task = -1;                           ///< number of the request, the last one when idle
+    std::vector<std::int32_t> tokens;                 ///< prompt and answer of the last request that ended
+    std::int64_t read_tokens = 0, cached_tokens = 0;  ///< of that one's prompt
     std::int64_t generated_tokens = 0;
     bool has_new_line = false;  ///< in the answer so far
-    Parameters parameters;      ///< of the request that it processes
+    Parameters parameters;      ///< of its request, the last one when idle
     bool streams = false;
 };
 
@@ -43,7 +44,7 @@ public:
         int slot();
         /// More of the answer: its text, and its tokens so far.
         void generated(std::string_view text, std::int64_t tokens);
-        void ends_with(std::vector<std::int32_t> tokens);
+        void ends_with(const Reply& reply);
 
     private:
         friend class Places;

@@ -105,12 +105,17 @@ std::string without_paths(std::string message, std::string_view path) {
     return message;
 }
 
-void ServedModel::keep_session_apart(Parameters& parameters, const std::string& client) const {
+std::string ServedModel::session_of(const Parameters& parameters) const {
     const Parameters all = model_.effective(parameters);
     const ParameterValue* session = all.find("session_id");
     const auto* name = session ? std::get_if<std::string>(session) : nullptr;
-    if (!name || name->empty()) return;
-    Parameters apart = {{"session_id", client + ":" + *name}};  // of several spellings the first counts
+    return name ? *name : std::string();
+}
+
+void ServedModel::keep_session_apart(Parameters& parameters, const std::string& client) const {
+    const std::string name = session_of(parameters);
+    if (name.empty()) return;
+    Parameters apart = {{"session_id", client + ":" + name}};  // of several spellings the first counts
     for (const auto& [other, value] : parameters.entries())
         if (other != "session_id") apart.set(other, value);
     parameters = std::move(apart);

@@ -70,6 +70,8 @@ public:
     /// The seed that a request would have; -1 where it is another each time.
     std::int64_t seed_of(const Parameters& parameters) const;
 
+    /// The session that the parameters name; empty: none. Throws headrace::Exception for wrong parameters.
+    std::string session_of(const Parameters& parameters) const;
     /// Sessions of one client are not another's, however the request spells the parameter. Throws
     /// headrace::Exception for parameters that are wrong.
     void keep_session_apart(Parameters& parameters, const std::string& client) const;

@@ -68,11 +68,23 @@ ApiError unknown_model(std::string_view name) {
         fmt::format("there is no model '{:.100}'; GET /v1/models lists those that there are", name));
 }
 
+/// What options do not say the environment does.
+ServerLog log_of(const ServeOptions& options) {
+    const LogEnvironment usual = log_environment();
+    LogLevel least = parse_log_level(usual.level).value();
+    if (options.is_quiet)
+        least = LogLevel::error;
+    else if (options.parameters.find("log_level"))
+        least = LogLevel::debug;  // which is the engine's: of the server's lines it leaves out none
+    const std::string file = log_file(options);
+    return ServerLog(options.logs_json || usual.format == "json", least, file.empty() ? usual.file : file);
+}
+
 }  // namespace
 
 Service::Service(ServeOptions options)
     : options_(std::move(options)),
-      log_(options_.logs_json, options_.is_quiet, log_file(options_)),
+      log_(log_of(options_)),
       pool_(limits_of(options_), [this](ModelPool::Event event, const std::string& id,
                                         const std::string& text) { tell(event, id, text); }) {}
 
@@ -81,37 +93,40 @@ void Service::tell(ModelPool::Event event, const std::string& id, const std::str
         if (spec->key() == id && !spec->is_listed() && spec->is_pinned())
             return;  // the program says what it has
     switch (event) {
-        case ModelPool::Event::loading: return log_.say(ServerLog::Level::info, id + " is being loaded");
+        case ModelPool::Event::loading: return log_.say(LogLevel::info, id + " is being loaded");
         case ModelPool::Event::loaded:
-            return log_.say(ServerLog::Level::info, fmt::format("{} is loaded, after {}", id, text));
-        case ModelPool::Event::failed: return log_.say(ServerLog::Level::error, text);
-        case ModelPool::Event::unloaded: return log_.say(ServerLog::Level::info, id + " was given back");
+            return log_.say(LogLevel::info, fmt::format("{} is loaded, after {}", id, text));
+        case ModelPool::Event::failed: return log_.say(LogLevel::error, text);
+        case ModelPool::Event::unloaded: return log_.say(LogLevel::info, id + " was given back");
     }
 }
 
-void Service::configure(ModelSpecs specs) {
+void Service::configure(ModelSpecs specs, const ServeOptions& options) {
+    const ModelSchedule::Limits limits = limits_of(options);
     std::vector<ModelPool::Source> sources;
     for (const auto& spec : specs)
-        sources.push_back({.id = spec->key(),
-                           .is_pinned = spec->is_pinned(),
-                           .idle_limit = spec->options().idle_limit,
-                           .options = spec->options_text(),
-                           .file_version = [spec] { return spec->file_version(); },
-                           .measure = [this, spec] { return measure(*spec); },
-                           .load = [this, spec] { return tried(*spec, [&] { return open(*spec); }); }});
+        sources.push_back(
+            {.id = spec->key(),
+             .is_pinned = spec->is_pinned(),
+             .idle_limit = spec->options().idle_limit,
+             .options = spec->options_text(),
+             .file_version = [spec] { return spec->file_version(); },
+             .measure = [this, spec, is_limited = limits.bytes > 0] { return measure(*spec, is_limited); },
+             .load = [this, spec] { return tried(*spec, [&] { return open(*spec); }); }});
     {
         const std::lock_guard lock(mutex_);
         specs_ = std::move(specs);
     }
+    pool_.set_limits(limits);
     pool_.configure(std::move(sources));
 }
 
 Status Service::load() {
-    for (const std::string& note : options_.notes) log_.say(ServerLog::Level::warn, note);
+    for (const std::string& note : options_.notes) log_.say(LogLevel::warn, note);
     std::vector<std::string> notes;
     HR_ASSIGN(ModelSpecs specs, model_specs(options_, notes));
-    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
-    configure(specs);
+    for (const std::string& note : notes) log_.say(LogLevel::warn, note);
+    configure(specs, options_);
     for (const auto& spec : specs) {
         if (!spec->loads_at_start()) continue;
         try {
@@ -130,8 +145,8 @@ Result<ServeOptions> Service::reload() {
     HR_ASSIGN(ServeOptions options, read_again(options_));
     std::vector<std::string> notes;
     HR_ASSIGN(ModelSpecs specs, model_specs(options, notes));
-    for (const std::string& note : notes) log_.say(ServerLog::Level::warn, note);
-    configure(std::move(specs));
+    for (const std::string& note : notes) log_.say(LogLevel::warn, note);
+    configure(std::move(specs), options);
     return options;
 }
 
@@ -162,8 +177,8 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
     }
 }
 
-std::uint64_t Service::measure(const ModelSpec& spec) {
-    if (limits_of(options_).bytes == 0 || spec.is_graph()) return 0;
+std::uint64_t Service::measure(const ModelSpec& spec, bool is_limited) {
+    if (!is_limited || spec.is_graph()) return 0;
     return tried(spec, [&] {
         const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
         return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
@@ -177,8 +192,7 @@ std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {
                                               given.parallel, options_.most_per_key);
     LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
     for (const Warning& warning : model.warnings())
-        log_.say(ServerLog::Level::warn, spec.id() + ": " + warning.message,
-                 {{"parameter", warning.parameter}});
+        log_.say(LogLevel::warn, spec.id() + ": " + warning.message, {{"parameter", warning.parameter}});
     const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};
     return std::make_shared<ServedModel>(
         std::move(model), ServedModel::Names{spec.names(), spec.tags()}, limits,

@@ -107,28 +107,47 @@ bool is_later_part(const std::string& stem) {
     return of != std::string::npos && of >= 6 && stem[of - 6] == '-' && stem.substr(of - 5, 5) != "00001";
 }
 
+/// What reads images for the model beside it.
+bool is_projector(const fs::path& path) {
+    return path.extension() == ".gguf" && path.filename().string().starts_with("mmproj");
+}
+
 bool is_model_file(const fs::path& path) {
-    return path.extension() == ".gguf" && !path.filename().string().starts_with("mmproj") &&
-           !is_later_part(path.stem().string());
+    return path.extension() == ".gguf" && !is_projector(path) && !is_later_part(path.stem().string());
+}
+
+struct Files {
+    std::string model, projector;  ///< a projector only in a folder of the model's own
+};
+
+/// The first of each by name; no model where there is none.
+Files files_of_folder(const fs::path& folder) {
+    Files found;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+        const fs::path& path = entry.path();
+        if (!is_projector(path) && !is_model_file(path)) continue;
+        std::string& first = is_projector(path) ? found.projector : found.model;
+        if (first.empty() || path.string() < first) first = path.string();
+    }
+    return found;
 }
 
 /// Files and folders by the name that their model has: a folder has one model, and its name.
-Result<std::map<std::string, std::string>> files_in(const std::string& folder) {
-    std::map<std::string, std::string> all;
+Result<std::map<std::string, Files>> files_in(const std::string& folder) {
+    std::map<std::string, Files> all;
     std::error_code error;
     const fs::directory_iterator entries(folder, error);
     if (error)
         return failure(Code::not_found, "--models-dir: '{}' cannot be read: {}", folder, error.message());
     for (const fs::directory_entry& entry : entries) {
         if (!entry.is_directory(error)) {
-            if (is_model_file(entry.path())) all.emplace(entry.path().stem().string(), entry.path().string());
+            if (is_model_file(entry.path()))
+                all.emplace(entry.path().stem().string(), Files{entry.path().string(), ""});
             continue;
         }
-        std::string first;
-        for (const fs::directory_entry& file : fs::directory_iterator(entry.path(), error))
-            if (is_model_file(file.path()) && (first.empty() || file.path().string() < first))
-                first = file.path().string();
-        if (!first.empty()) all.emplace(entry.path().filename().string(), first);
+        Files files = files_of_folder(entry.path());
+        if (!files.model.empty()) all.emplace(entry.path().filename().string(), std::move(files));
     }
     return all;
 }
@@ -137,6 +156,13 @@ Result<std::map<std::string, std::string>> files_in(const std::string& folder) {
 void add_name(ServeOptions& model, const std::string& name) {
     std::erase(model.aliases, name);
     model.aliases.insert(model.aliases.begin(), name);
+}
+
+void take_files(ServeOptions& model, const Files& files) {
+    model.model = files.model;
+    const bool has_own = model.parameters.find("mmproj") != nullptr;
+    if (model.finds_projectors && !has_own && !files.projector.empty())
+        model.parameters.set("mmproj", files.projector);
 }
 
 /// Graphs are no language models, and are loaded otherwise.
@@ -152,7 +178,7 @@ void tell_graphs_apart(ServeOptions& model) {
 }  // namespace
 
 Result<std::vector<ServeOptions>> listed_models(const ServeOptions& server) {
-    std::map<std::string, std::string> files;
+    std::map<std::string, Files> files;
     if (!server.models_dir.empty()) {
         HR_ASSIGN(files, files_in(server.models_dir));
     }
@@ -165,7 +191,7 @@ Result<std::vector<ServeOptions>> listed_models(const ServeOptions& server) {
     }
     const std::vector<OptionLine>* shared = nullptr;
     std::map<std::string, const std::vector<OptionLine>*> own;
-    for (const auto& [name, path] : files) own[name] = nullptr;
+    for (const auto& [name, found] : files) own[name] = nullptr;
     for (const OptionSection& section : sections) {
         if (section.name.empty() && !section.lines.empty() && section.lines.front().name != "version")
             return invalid(
@@ -177,7 +203,7 @@ Result<std::vector<ServeOptions>> listed_models(const ServeOptions& server) {
     std::vector<ServeOptions> all;
     for (const auto& [name, lines] : own) {
         HR_ASSIGN(ServeOptions model, SectionReader(server, preset).read(lines, shared));
-        if (model.model.empty() && files.contains(name)) model.model = files.at(name);
+        if (model.model.empty() && files.contains(name)) take_files(model, files.at(name));
         if (model.model.empty())
             return invalid("{}: the section [{}] names no file: add `model = FILE`{}", preset, name,
                            server.models_dir.empty() ? "" : ", or put one of that name into --models-dir");

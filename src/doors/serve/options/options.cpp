@@ -10,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/gguf_magic.h"
 #include "doors/serve/options/flag_values.h"
 #include "doors/serve/options/flags.h"
 #include "doors/serve/options/reader.h"
@@ -235,8 +236,9 @@ std::string log_file(const ServeOptions& options) {
 
 bool is_graph_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    std::array<char, 4> magic{};
-    return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), magic.size()) != "GGUF";
+    std::array<char, kGgufMagic.size()> magic{};
+    return file.read(magic.data(), magic.size()) &&
+           std::string_view(magic.data(), magic.size()) != kGgufMagic;
 }
 
 }  // namespace headrace::serve

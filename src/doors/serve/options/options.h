@@ -40,6 +40,7 @@ struct ServeOptions {
     std::size_t models_max = 4;             ///< of those at once; 0: no limit
     std::size_t models_memory_mib = 0;      ///< of all models; 0: what the machine has
     bool loads_models = true;               ///< when somebody asks for one
+    bool finds_projectors = true;           ///< that lie beside a listed model
     std::chrono::seconds idle_limit{0};     ///< after which a model is given back; 0: it stays
     bool is_pinned = false;                 ///< a listed model that is given back for no other
     bool loads_at_start = false;            ///< a listed model

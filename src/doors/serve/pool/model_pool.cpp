@@ -49,6 +49,12 @@ void ModelPool::configure(std::vector<Source> sources) {
     answered_.notify_all();
 }
 
+void ModelPool::set_limits(const ModelSchedule::Limits& limits) {
+    const std::lock_guard lock(mutex_);
+    schedule_.set_limits(limits);
+    changed_.notify_all();
+}
+
 /// A file that was put in another's place is another version of the model.
 void ModelPool::look_at_files(const std::string& id) {
     Source source;
@@ -191,10 +197,9 @@ void ModelPool::perform(const ModelSchedule::Action& action, std::unique_lock<st
     }
     if (error) tell(Event::failed, action.id, error->what());
     lock.lock();
-    if (error)
-        schedule_.failed(action.id, 0, *error);
-    else
-        schedule_.measured(action.id, bytes);
+    if (!error) return schedule_.measured(action.id, bytes);
+    ++counts_.failed_loads;
+    schedule_.failed(action.id, 0, *error);
 }
 
 void ModelPool::load(const ModelSchedule::Action& action, std::unique_lock<std::mutex>& lock) {

@@ -55,6 +55,8 @@ public:
 
     /// Those that there are from now on; requests to others end as they are.
     void configure(std::vector<Source> sources);
+    /// From now on; idle models above them are given back.
+    void set_limits(const ModelSchedule::Limits& limits);
     /// Waits until the model is there. It stays at least as long as the result is held. Throws ApiError: no
     /// such model, its load failed, 504 when time is over, 499 when the client is gone, 503 after `close`.
     std::shared_ptr<Resident> acquire(const std::string& id, const Patience& patience);

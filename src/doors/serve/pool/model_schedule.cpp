@@ -166,6 +166,13 @@ std::uint64_t ModelSchedule::bytes_held() const {
     return all;
 }
 
+/// A load took more than expected, or the limits were larger.
+bool ModelSchedule::is_over_limits() const {
+    const auto models = std::ranges::count_if(held_, [](const auto& one) { return !one.second.is_pinned; });
+    return (limits_.bytes > 0 && bytes_held() > limits_.bytes) ||
+           (limits_.models > 0 && static_cast<std::size_t>(models) > limits_.models);
+}
+
 /// Of those that may be given back, with requests or without. beside: the model that needs the room.
 ModelSchedule::Instance ModelSchedule::least_recent(bool idle, const Entry& beside) const {
     Instance least = 0;
@@ -207,7 +214,6 @@ ModelSchedule::Action ModelSchedule::next(Time now) {
 }
 
 std::optional<ModelSchedule::Action> ModelSchedule::free_something(Time now, std::optional<Time>& until) {
-    const bool is_over = limits_.bytes > 0 && bytes_held() > limits_.bytes;  // a load took more than expected
     for (auto& [instance, held] : held_) {
         if (held.leases > 0) continue;
         if (held.phase == Phase::retired) return free(instance);
@@ -217,7 +223,7 @@ std::optional<ModelSchedule::Action> ModelSchedule::free_something(Time now, std
         if (now - held.used >= limit) return free(instance);
         sooner(until, held.used + limit);
     }
-    if (!is_over) return std::nullopt;
+    if (!is_over_limits()) return std::nullopt;
     const Instance idle = least_recent(true, Entry{});
     return idle ? std::optional(free(idle)) : std::nullopt;
 }

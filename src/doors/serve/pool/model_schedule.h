@@ -43,6 +43,8 @@ public:
     /// one of these is refused.
     void configure(const std::vector<Model>& models, Time now);
     void set_version(const std::string& id, const std::string& version);
+    /// From now on; idle models above them are given back.
+    void set_limits(const Limits& limits) { limits_ = limits; }
 
     /// Throws ApiError: no such model, too many wait.
     Ticket ask(const std::string& id, Time now);
@@ -122,6 +124,7 @@ private:
     static bool is_going(const Held& held);
     /// once_others_went: that are on their way.
     bool has_room(const Entry& entry, bool once_others_went) const;
+    bool is_over_limits() const;
     Instance least_recent(bool idle, const Entry& beside) const;
     void drain(Instance instance, const Entry& beside);
     void stop_draining(Time now);

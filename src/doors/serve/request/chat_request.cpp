@@ -45,7 +45,6 @@ const std::set<std::string_view> kChatFields = {"messages",
                                                 "add_generation_prompt",
                                                 "continue_final_message",
                                                 "sse_ping_interval",
-                                                "reasoning_control",
                                                 "previous_messages",
                                                 "messages_format"};
 
@@ -122,15 +121,18 @@ void read_continuation(const Fields& body, ChatBody& chat) {
     }
 }
 
-/// Sets `n_probs` from `logprobs` and `top_logprobs` as chats have them.
+/// Sets `n_probs` from `logprobs` and `top_logprobs` as chats have them; llama-server's own name asks, too.
 void read_logprobs(const Fields& body, ChatBody& chat) {
     const auto top = body.integer("top_logprobs", 0, kMostLogprobs);
     const bool wanted = body.flag("logprobs").value_or(false);
     if (top.value_or(0) > 0 && !wanted) throw wrong_field("top_logprobs", "needs 'logprobs': true");
-    if (!wanted) return;
+    const Json* own = body.any("n_probs");
+    const bool counts =
+        own && own->is_number_integer() && *own > 0;  // anything else is the engine's to judge
+    if (!wanted && !counts) return;
     chat.options.shows_probabilities = true;
-    chat.options.likeliest = static_cast<std::size_t>(top.value_or(0));
-    chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
+    chat.options.likeliest = wanted ? static_cast<std::size_t>(top.value_or(0)) : own->get<std::size_t>();
+    if (wanted) chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
 }
 
 /// What would be another answer than the one that is written here, and is not to be had.
@@ -279,8 +281,8 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     chat.options.choices = choices_in(body, {"n", "n_cmpl"});
     chat.options.wanted_slot = wanted_slot(body);
     for (std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"})
-        static_cast<void>(
-            body.integer(name, -1, INT32_MAX));  // of several the first counts, and none may be wrong
+        static_cast<void>(body.integer(name, -1, INT32_MAX));  // none of several may be wrong
+    if (body.any("max_completion_tokens")) chat.request.parameters.erase("max_tokens");  // the older name
     chat.options.shows_prompt = body.flag("verbose").value_or(false);
     read_session(body, chat.request.parameters);
     return chat;

@@ -73,10 +73,13 @@ Status write_source(const Graph& graph, const std::string& path, Kind kind, bool
     }
     NewFiles files;
     if (!weights.empty()) {
-        HR_TRY(files.write(beside(path, ".weights"),
-                           [&](std::ostream& s) { return write_weights(weights, s); }));
+        std::string manifest;
+        HR_TRY(files.write(beside(path, ".weights"), [&](std::ostream& s) -> Status {
+            HR_ASSIGN(manifest, write_weights(weights, s));
+            return success();
+        }));
         HR_TRY(files.write(beside(path, ".manifest.json"),
-                           [&](std::ostream& s) { return write_string(manifest_text(weights), s); }));
+                           [&](std::ostream& s) { return write_string(manifest, s); }));
     }
     HR_TRY(files.write(path, [&](std::ostream& s) { return write_string(text, s); }));
     return files.finish();

@@ -221,41 +221,36 @@ Result<std::shared_ptr<const Constant>> WeightsFile::find(const std::string& key
     return entry.constant;
 }
 
-std::string manifest_text(std::span<const NamedWeight> weights) {
-    std::string text =
+Result<std::string> write_weights(std::span<const NamedWeight> weights, std::ostream& stream) {
+    stream.write(kMagic.data(), static_cast<std::streamsize>(kMagic.size()));
+    stream.write(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
+    std::string manifest =
         "{\n  \"format\": \"wg-weights-manifest\",\n  \"version\": 1,\n  \"endianness\": \"little\",\n"
         "  \"tensors\": {";
-    bool first = true;
+    std::uint64_t position = kHeaderBytes;
     std::unordered_map<std::uint64_t, std::string> checksums;  // by offset
+    const char* separator = "\n    ";
     lay_out(weights, [&](const NamedWeight& weight, std::uint64_t offset, bool is_first) {
         std::string& checksum = checksums[offset];
-        if (is_first) with_file_bytes(weight, [&](std::string_view bytes) { checksum = checksum_of(bytes); });
-        text += first ? "\n    " : ",\n    ";
-        first = false;
-        append_quoted(text, weight.key, Syntax::json);
-        fmt::format_to(std::back_inserter(text),
+        if (is_first) {
+            static constexpr char kZeros[kFileAlignment] = {};
+            stream.write(kZeros, static_cast<std::streamsize>(offset - position));
+            with_file_bytes(weight, [&](std::string_view bytes) {
+                stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+                checksum = checksum_of(bytes);
+            });
+            position = offset + file_bytes(weight.type);
+        }
+        manifest += std::exchange(separator, ",\n    ");
+        append_quoted(manifest, weight.key, Syntax::json);
+        fmt::format_to(std::back_inserter(manifest),
                        ": {{\"dataType\": \"{}\", \"shape\": {}, \"byteOffset\": {}, \"byteLength\": {}, "
                        "\"layout\": \"row-major\", \"xxh3\": \"{}\"}}",
                        data_type_name(weight.type.dtype), str(weight.type.shape), offset,
                        file_bytes(weight.type), checksum);
     });
-    return text + "\n  }\n}\n";
-}
-
-Status write_weights(std::span<const NamedWeight> weights, std::ostream& stream) {
-    stream.write(kMagic.data(), static_cast<std::streamsize>(kMagic.size()));
-    stream.write(reinterpret_cast<const char*>(&kVersion), sizeof(kVersion));
-    std::uint64_t position = kHeaderBytes;
-    lay_out(weights, [&](const NamedWeight& weight, std::uint64_t offset, bool is_first) {
-        if (!is_first) return;
-        static constexpr char kZeros[kFileAlignment] = {};
-        stream.write(kZeros, static_cast<std::streamsize>(offset - position));
-        with_file_bytes(weight, [&](std::string_view bytes) {
-            stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-        });
-        position = offset + file_bytes(weight.type);
-    });
-    return stream ? success() : failure(Code::io, "cannot write the weights; is the disk full?");
+    if (!stream) return failure(Code::io, "cannot write the weights; is the disk full?");
+    return manifest + "\n  }\n}\n";
 }
 
 }  // namespace headrace::webnn

@@ -72,9 +72,8 @@ struct NamedWeight {
     std::shared_ptr<const Constant> constant;
 };
 
-/// The two files. Tensors lie at multiples of 64, so that they can be mapped; shared constants are written
-/// once.
-std::string manifest_text(std::span<const NamedWeight> weights);
-Status write_weights(std::span<const NamedWeight> weights, std::ostream& stream);
+/// Writes the weights file, and returns what its manifest holds. Tensors lie at multiples of 64, so that they
+/// can be mapped; shared constants are written once. Errors: io.
+Result<std::string> write_weights(std::span<const NamedWeight> weights, std::ostream& stream);
 
 }  // namespace headrace::webnn

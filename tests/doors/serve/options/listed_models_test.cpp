@@ -52,6 +52,26 @@ TEST_F(ListedModels, AreAFoldersFilesAndFoldersWithOneModelEach) {
     EXPECT_THAT(models[0].model, HasSubstr("x-00001-of-00002.gguf"));
 }
 
+TEST_F(ListedModels, ReadImagesByTheFileBesideThemInTheirFolder) {
+    file("models/seeing/model.gguf");
+    const std::string projector = file("models/seeing/mmproj-f16.gguf");
+    file("models/alone.gguf");
+    file("models/mmproj-other.gguf");
+    const auto projector_of = [](const ServeOptions& model) {
+        const ParameterValue* value = model.parameters.find("mmproj");
+        return value ? std::get<std::string>(*value) : "";
+    };
+    const auto models = read({"--models-dir", folder()}).value();
+    ASSERT_EQ(models.size(), 2u);
+    EXPECT_EQ(projector_of(models[0]), "") << "a file that lies among the models is of none";
+    EXPECT_EQ(projector_of(models[1]), projector);
+    EXPECT_THAT(models[1].model, HasSubstr("seeing/model.gguf"));
+    EXPECT_EQ(projector_of(read({"--models-dir", folder(), "--no-mmproj"}).value()[1]), "");
+    const std::string preset = file("m.ini", "[seeing]\nmmproj = mine.gguf\n");
+    EXPECT_EQ(projector_of(read({"--models-dir", folder(), "--models-preset", preset}).value()[1]),
+              "mine.gguf");
+}
+
 TEST_F(ListedModels, HaveOptionsByTheirRank) {
     file("models/a.gguf");
     const std::string preset = file("m.ini", "[*]\nc = 3\nnp = 2\n[a]\nc = 2\n");

@@ -32,6 +32,11 @@ public:
         turn();
         return ticket;
     }
+    void set_limits(const ModelSchedule::Limits& limits) {
+        limits_ = limits;
+        schedule.set_limits(limits);
+        turn();
+    }
     void drop(ModelSchedule::Ticket ticket) {
         schedule.drop(ticket, now);
         waiting.erase(ticket);
@@ -129,7 +134,7 @@ private:
         EXPECT_LE(models, limits_.models > 0 ? limits_.models : models);
     }
 
-    const ModelSchedule::Limits limits_;
+    ModelSchedule::Limits limits_;
     std::map<std::string, bool> pinned_;
 };
 
@@ -170,6 +175,22 @@ TEST(ModelSchedule, GivesBackTheIdleOneThatWasUsedLeastRecently) {
     pool.finish_all();
     EXPECT_THAT(pool.frees, testing::ElementsAre("b"));
     EXPECT_THAT(pool.loads, testing::ElementsAre("a", "b", "c"));
+}
+
+TEST(ModelSchedule, GivesIdleModelsBackThatAreAboveLimitsWhichBecameSmaller) {
+    for (const ModelSchedule::Limits& smaller : {ModelSchedule::Limits{.models = 1}, {.bytes = 150 * kMib}}) {
+        Pool pool = pool_of("abc", {});
+        const auto busy = pool.ask("a");
+        for (const char* id : {"b", "c"}) {
+            const auto ticket = pool.ask(id);
+            pool.finish_all();
+            pool.end(ticket);
+        }
+        pool.set_limits(smaller);
+        pool.finish_all();
+        EXPECT_THAT(pool.frees, testing::UnorderedElementsAre("b", "c"));
+        EXPECT_TRUE(pool.running.contains(busy));
+    }
 }
 
 TEST(ModelSchedule, EndsNoRequestForAnother) {

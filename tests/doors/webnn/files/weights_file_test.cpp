@@ -131,9 +131,8 @@ struct Written {
             {"again", {DType::f32, {2}}, numbers},
             {"nibbles", {DType::i4, {3}}, own_constant(std::array{std::uint8_t{0x98}, std::uint8_t{0x0A}})}};
         std::ostringstream stream;
-        EXPECT_TRUE(write_weights(weights, stream).ok());
+        manifest = must(write_weights(weights, stream));
         bytes = stream.str();
-        manifest = manifest_text(weights);
     }
 
     /// "", or the error of reading a tensor.

@@ -1,4 +1,4 @@
-#include "llm/log/log_sink.h"
+#include "base/log_sink.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,10 +7,17 @@
 #include <system_error>
 #include <utility>
 
-#include "llm/log/write_signals.h"
+#include "base/write_signals.h"
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
+
+#ifdef _WIN32
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_BINARY;
+#else
+// Without O_NONBLOCK a pipe that nobody reads would stop the whole process; regular files ignore it.
+constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+#endif
 
 std::string describe(int error) { return std::generic_category().message(error); }
 
@@ -34,9 +41,7 @@ std::size_t write_all(int file, std::string_view text, int& error) {
 }  // namespace
 
 Result<LogSink> LogSink::open(const std::string& path) {
-    // Without O_NONBLOCK a pipe that nobody reads would stop the whole process; regular files ignore it.
-    const int file =
-        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    const int file = ::open(path.c_str(), kAppend, 0644);
     if (file < 0)
         return failure(Code::io, "log file {}: {}; name a file that can be written, or none for stderr", path,
                        describe(errno));
@@ -69,4 +74,4 @@ bool LogSink::write(std::string_view line) {
     return false;
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "llm/log/log_line.h"
+#include "base/log_line.h"
 
 #include <fmt/chrono.h>
 
@@ -9,17 +9,10 @@
 
 #include "base/utf8.h"
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
 
 enum class Quoting { text, word, json };
-
-std::string timestamp(std::chrono::system_clock::time_point time) {
-    const auto since = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
-    const auto milliseconds = (since % 1000 + 1000) % 1000;
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                       fmt::gmtime(static_cast<std::time_t>((since - milliseconds) / 1000)), milliseconds);
-}
 
 /// C0, DEL and C1: what a terminal may act upon. U+2028 and U+2029 end a line for some readers.
 bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029; }
@@ -65,6 +58,13 @@ void append_escaped(std::string& out, std::string_view text, std::size_t limit, 
 
 }  // namespace
 
+std::string log_time(std::chrono::system_clock::time_point time) {
+    const auto since = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+    const auto milliseconds = (since % 1000 + 1000) % 1000;
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                       fmt::gmtime(static_cast<std::time_t>((since - milliseconds) / 1000)), milliseconds);
+}
+
 std::string_view log_level_name(LogLevel level) {
     static constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "none"};
     return kNames[static_cast<std::size_t>(level)];
@@ -75,7 +75,7 @@ std::string format_log_line(const LogLine& line, bool json, std::chrono::system_
     const auto& [session, request] = line.context;
     std::string out;
     if (json) {
-        out = fmt::format(R"({{"time":"{}","level":"{}")", timestamp(time), level);
+        out = fmt::format(R"({{"time":"{}","level":"{}")", log_time(time), level);
         if (!session.empty()) {
             out += R"(,"session":")";
             append_escaped(out, session, kMaxLogSession, Quoting::json);
@@ -87,7 +87,7 @@ std::string format_log_line(const LogLine& line, bool json, std::chrono::system_
         out += "\"}\n";
         return out;
     }
-    out = fmt::format("{} {:5} ", timestamp(time), level);
+    out = fmt::format("{} {:5} ", log_time(time), level);
     if (!session.empty()) {
         out += "session=";
         append_escaped(out, session, kMaxLogSession, Quoting::word);
@@ -99,4 +99,4 @@ std::string format_log_line(const LogLine& line, bool json, std::chrono::system_
     return out;
 }
 
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 #include "temporary_folder.h"
 
-namespace headrace::llm {
+namespace headrace {
 
 /// The log goes to a file of the test's own, and back to stderr afterwards.
 class TemporaryLog : public testing::Test {
@@ -38,4 +38,4 @@ protected:
     const std::string folder_ = temporary_.path().string(), file_ = temporary_ / "log";
 };
 
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace headrace::llm {
+namespace headrace {
 
 /// Where lines go: stderr, or a file that is appended to. A write that fails ends no process, whatever the
 /// host's signal handlers are; the line is lost.
@@ -28,4 +28,4 @@ private:
     std::string last_error_;
 };
 
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "llm/log/log.h"
+#include "base/log.h"
 
-namespace headrace::llm {
+namespace headrace {
 
 inline constexpr std::size_t kMaxLogMessage = 16384;  ///< bytes; what is longer is cut
 inline constexpr std::size_t kMaxLogSession = 256;
@@ -15,6 +15,9 @@ inline constexpr std::size_t kMaxLogSession = 256;
 /// valid UTF-8.
 std::string format_log_line(const LogLine& line, bool json, std::chrono::system_clock::time_point time);
 
+/// The time as lines have it: "2026-11-21T20:51:25.123Z".
+std::string log_time(std::chrono::system_clock::time_point time);
+
 std::string_view log_level_name(LogLevel level);
 
-}  // namespace headrace::llm
+}  // namespace headrace

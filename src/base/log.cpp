@@ -1,16 +1,51 @@
-#include "llm/log/log.h"
+#include "base/log.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
+#include <vector>
 
-#include "llm/log/log_line.h"
-#include "llm/log/log_sink.h"
+#include "base/log_line.h"
+#include "base/log_sink.h"
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
+
+using Problems = std::vector<std::string>;
+
+Status check_format(std::string_view name) {
+    if (name == "text" || name == "json") return success();
+    return invalid("the log format \"{}\" is not known: use text or json", name);
+}
+
+Result<LogSink> open_sink(const std::string& file) {
+    if (file.empty()) return LogSink();
+    return LogSink::open(file);
+}
+
+LogEnvironment read_environment(Problems& problems) {
+    LogEnvironment found;
+    const auto read = [&](const char* variable, const char* text, std::string& into, auto check) {
+        if (!text || !*text) return;
+        const Status status = check(text);
+        if (status.ok())
+            into = text;
+        else
+            problems.push_back(status.error().within(variable).message);
+    };
+    read("HEADRACE_LOG", std::getenv("HEADRACE_LOG"), found.level, [](std::string_view name) -> Status {
+        HR_TRY(parse_log_level(name));
+        return success();
+    });
+    read("HEADRACE_LOG_FORMAT", std::getenv("HEADRACE_LOG_FORMAT"), found.format, check_format);
+    read("HEADRACE_LOG_FILE", std::getenv("HEADRACE_LOG_FILE"), found.file, [](const char* name) -> Status {
+        HR_TRY(open_sink(name));
+        return success();
+    });
+    return found;
+}
 
 class Log {
 public:
@@ -51,13 +86,12 @@ public:
 
 private:
     Log() {
-        const char* name = std::getenv("HEADRACE_LOG");
-        if (!name || !*name) return;
-        const Result<LogLevel> level = parse_log_level(name);
-        if (level)
-            level_ = level.value();
-        else
-            write({.level = LogLevel::warn, .message = level.error().within("HEADRACE_LOG").message});
+        Problems problems;
+        const LogEnvironment given = read_environment(problems);
+        level_ = parse_log_level(given.level).value();
+        is_json_ = given.format == "json";
+        if (Result<LogSink> sink = open_sink(given.file)) sink_ = std::move(sink).value();
+        for (const std::string& problem : problems) write({.level = LogLevel::warn, .message = problem});
     }
 
     bool put(const LogLine& line) {
@@ -107,18 +141,21 @@ Result<LogLevel> parse_log_level(std::string_view name) {
 }
 
 Status set_log(LogLevel level, std::string_view format, const std::string& file) {
-    if (format != "text" && format != "json")
-        return invalid("the log format \"{}\" is not known: use text or json", format);
-    LogSink sink;
-    if (!file.empty()) {
-        HR_ASSIGN(sink, LogSink::open(file));
-    }
+    HR_TRY(check_format(format));
+    HR_ASSIGN(LogSink sink, open_sink(file));
     Log::instance().configure(level, format == "json", std::move(sink));
     return success();
+}
+
+LogEnvironment log_environment() {
+    Problems told;  // when the log began
+    return read_environment(told);
 }
 
 void set_log_callback(std::function<void(const LogLine&)> sink) {
     Log::instance().set_callback(std::move(sink));
 }
 
-}  // namespace headrace::llm
+void tell_user(std::string_view text) { LogSink().write(fmt::format("headrace: {}\n", text)); }
+
+}  // namespace headrace

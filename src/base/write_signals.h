@@ -1,15 +1,20 @@
 #pragma once
+#include <cerrno>
+
+#if !defined(_WIN32) && !defined(__EMSCRIPTEN__)
+#define HEADRACE_WRITES_RAISE_SIGNALS
 #include <pthread.h>
 #include <signal.h>
 
-#include <cerrno>
 #include <ctime>
+#endif
 
-namespace headrace::llm {
+namespace headrace {
 
 /// Keeps the signals with which the kernel answers a write to a closed pipe (SIGPIPE) or beyond the limit of
 /// a file's size (SIGXFSZ) from being delivered. The mask is the calling thread's own; handlers stay as they
-/// are.
+/// are. Systems without such signals have nothing to keep.
+#ifdef HEADRACE_WRITES_RAISE_SIGNALS
 class WithoutWriteSignals {
 public:
     WithoutWriteSignals() {
@@ -25,8 +30,7 @@ public:
     /// alone.
     ~WithoutWriteSignals() {
         const int saved = errno;
-        const timespec now{};
-        if (has_failed_) sigtimedwait(&ours_, nullptr, &now);
+        if (has_failed_) take_back();
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
         errno = saved;
     }
@@ -37,8 +41,27 @@ public:
     WithoutWriteSignals& operator=(const WithoutWriteSignals&) = delete;
 
 private:
+    void take_back() {
+#ifdef __APPLE__  // has no sigtimedwait
+        sigset_t pending;
+        sigpending(&pending);
+        int taken = 0;
+        for (const int signal : {SIGPIPE, SIGXFSZ})
+            if (sigismember(&ours_, signal) && sigismember(&pending, signal)) sigwait(&ours_, &taken);
+#else
+        const timespec now{};
+        sigtimedwait(&ours_, nullptr, &now);
+#endif
+    }
+
     sigset_t ours_, before_;
     bool has_failed_ = false;
 };
+#else
+class WithoutWriteSignals {
+public:
+    void note(int) {}
+};
+#endif
 
-}  // namespace headrace::llm
+}  // namespace headrace

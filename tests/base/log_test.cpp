@@ -1,4 +1,4 @@
-#include "llm/log/log.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,9 +12,9 @@
 #include <set>
 #include <thread>
 
-#include "llm/log/temporary_log.h"
+#include "base/temporary_log.h"
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
 
 using testing::ElementsAre;
@@ -259,5 +259,37 @@ TEST_F(LoggingDeath, TheEnvironmentNamesTheFirstLevel) {
                 testing::ExitedWithCode(0), "");
 }
 
+TEST_F(LoggingDeath, TheEnvironmentNamesFormatAndFile) {
+    setenv("HEADRACE_LOG_FORMAT", "json", 1);
+    EXPECT_EXIT((log(LogLevel::warn, "to stderr"), end(0)), testing::ExitedWithCode(0),
+                R"("level":"warn","message":"to stderr")");
+    // The process that the death test starts begins this test anew, with a folder of its own: it takes this
+    // one's.
+    setenv("HEADRACE_LOG_FILE", file_.c_str(), 0);
+    EXPECT_EXIT((log(LogLevel::warn, "to the file"), end(0)), testing::ExitedWithCode(0), "^$");
+    EXPECT_THAT(lines(), ElementsAre(HasSubstr(R"("level":"warn","message":"to the file")")));
+    unsetenv("HEADRACE_LOG_FORMAT");
+    unsetenv("HEADRACE_LOG_FILE");
+}
+
+TEST_F(LoggingDeath, WhatTheEnvironmentHasWrongIsAWarning) {
+    setenv("HEADRACE_LOG_FORMAT", "xml", 1);
+    setenv("HEADRACE_LOG_FILE", (folder_ + "/none/log").c_str(), 1);
+    EXPECT_EXIT((log(LogLevel::info, "goes on"), end(0)), testing::ExitedWithCode(0),
+                "HEADRACE_LOG_FORMAT: the log format \"xml\" is not known.*\n.*"
+                "HEADRACE_LOG_FILE: log file .*No such file or directory.*\n.*info  goes on");
+    unsetenv("HEADRACE_LOG_FORMAT");
+    unsetenv("HEADRACE_LOG_FILE");
+}
+
+TEST_F(LoggingDeath, WhatAProgramTellsItsUserIsShownAtEveryLevel) {
+    const auto tell = [this] {
+        configure(LogLevel::none);
+        tell_user("no such file");
+        end(0);
+    };
+    EXPECT_EXIT(tell(), testing::ExitedWithCode(0), "^headrace: no such file\n$");
+}
+
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace

@@ -1,4 +1,4 @@
-#include "llm/log/log_line.h"
+#include "base/log_line.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 
-namespace headrace::llm {
+namespace headrace {
 namespace {
 
 using testing::EndsWith;
@@ -76,4 +76,4 @@ TEST(LogLine, CutsWhatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace headrace::llm
+}  // namespace headrace
