@@ -3,15 +3,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/replace_all.h"
+
 namespace headrace::cli {
-namespace {
-
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-    for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
-        text.replace(at, what.size(), by);
-}
-
-}  // namespace
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
     std::string text = CLI::Formatter::make_option_opts(option);

@@ -3,19 +3,9 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/replace_all.h"
 
 namespace headrace::llm {
-namespace {
-
-/// Whether anything was replaced.
-bool replace_all(std::string& text, const std::string& what, const std::string& with) {
-    bool found = false;
-    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size(), found = true)
-        text.replace(at, what.size(), with);
-    return found;
-}
-
-}  // namespace
 
 void GuestNames::add(const std::string& path, const std::string& name) {
     if (!path.empty() && path != name) names_.emplace_back(path, name);

@@ -60,6 +60,13 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
     return at != path.end();
 }
 
+Error several_names(const fs::path& path, std::uintmax_t names) {
+    return invalid(
+        "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
+        "folder; {}",
+        text(path), names, kRemedy);
+}
+
 #ifdef HEADRACE_HAS_OPENAT
 
 class Descriptor {
@@ -103,11 +110,7 @@ Status check_names(int folder, const char* name, const struct stat& opened, cons
         return failure(Code::io,
                        "its data is in {}, which was replaced while it was opened; load the model again",
                        text(path));
-    if (named.st_nlink > 1)
-        return invalid(
-            "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
-            "folder; {}",
-            text(path), named.st_nlink, kRemedy);
+    if (named.st_nlink > 1) return several_names(path, named.st_nlink);
     return success();
 }
 
@@ -140,10 +143,7 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
     const fs::path whole = joined(root, parts);
     std::error_code error;
     if (const auto names = fs::hard_link_count(whole, error); !error && names > 1)
-        return invalid(
-            "its data is in {}, a file with {} names (hard links), and others may lie outside the model's "
-            "folder; {}",
-            text(path), names, kRemedy);
+        return several_names(path, names);
     return MappedFile::open(text(whole));
 }
 

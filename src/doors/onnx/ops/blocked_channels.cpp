@@ -102,21 +102,18 @@ Operand blocked_upsample(OpWriter& g, const Node& node) {
 std::span<const Operator> blocked_channels_operators() {
     static const Operator kOperators[] = {
         {"AveragePool", 1, blocked_pool,
-         "1 -> 1, auto_pad string, ceil_mode int, count_include_pad int, dilations ints, kernel_shape ints, "
-         "pads "
-         "ints, strides ints",
+         "1 -> 1, auto_pad string, ceil_mode int, count_include_pad int, dilations ints, "
+         "kernel_shape ints, pads ints, strides ints",
          kBlockedChannels},
         {"Conv", 1, blocked_conv,
-         "2..4 -> 1, activation string, activation_params floats, auto_pad string, dilations ints, group "
-         "int, "
-         "kernel_shape ints, pads ints, strides ints",
+         "2..4 -> 1, activation string, activation_params floats, auto_pad string, dilations ints, "
+         "group int, kernel_shape ints, pads ints, strides ints",
          kBlockedChannels},
         {"GlobalAveragePool", 1, blocked_pool, "1 -> 1", kBlockedChannels},
         {"GlobalMaxPool", 1, blocked_pool, "1 -> 1", kBlockedChannels},
         {"MaxPool", 1, blocked_pool,
-         "1 -> 1, auto_pad string, ceil_mode int, dilations ints, kernel_shape ints, pads ints, "
-         "storage_order "
-         "int, strides ints",
+         "1 -> 1, auto_pad string, ceil_mode int, dilations ints, "
+         "kernel_shape ints, pads ints, storage_order int, strides ints",
          kBlockedChannels},
         {"ReorderInput", 1, reorder_input, "1 -> 1, channels_last int", kBlockedChannels},
         {"ReorderOutput", 1, reorder_output, "1 -> 1, channels int, channels_last int", kBlockedChannels},

@@ -81,7 +81,6 @@ Operand branchwise_rms_norm(OpWriter& g, const Node& node) {
         parts = in_parts(g, parts, whole / branches, "the width of a branch");
     }
     const double epsilon = node.real("epsilon", 1e-5);
-    const int last = g.rank(parts) - 1;
     Operand y;
     if (!node.optional(1)) {
         y = g.op("rms_norm", {parts}, {{"dimensions", 1}, {"epsilon", epsilon}});
@@ -91,7 +90,7 @@ Operand branchwise_rms_norm(OpWriter& g, const Node& node) {
         if (own.size() == 1 && own[0] != sizes.back())
             scale =
                 in_parts(g, scale, g.fixed(sizes.back(), "the width of a branch"), "the width of a branch");
-        y = rms_norm(g, parts, scale, last, epsilon);
+        y = rms_norm(g, parts, scale, g.rank(parts) - 1, epsilon);
     }
     return g.cast(g.reshape(y, g.shape(x)), x->type);
 }

@@ -59,7 +59,7 @@ public:
                      {"model", model_->id()}};
         body.update(stopped(reply));
         body["usage"] = usage(reply);
-        add_warnings(body, *model_, replies);
+        add_warnings(body, *model_, replies.front());
         return body;
     }
 
@@ -90,7 +90,7 @@ public:
 
     std::string end(std::size_t, const Reply& reply) override {
         Json body = {{"type", "message_delta"}, {"delta", stopped(reply)}, {"usage", usage(reply)}};
-        add_warnings(body, *model_, {reply});
+        add_warnings(body, *model_, reply);
         return start(reply.prompt_tokens, reply.cached_tokens) + close() + event_of(body, "message_delta");
     }
     std::string finish(const std::vector<Reply>&) override {

@@ -114,7 +114,7 @@ private:
             {"stopping_word", stop_type(reply) == "word" ? reply.stop_detail : ""},
             {"tokens_cached", reply.prompt_tokens + std::max<std::int64_t>(0, reply.generated_tokens - 1)},
             {"timings", timings_of(reply)}};
-        add_warnings(body, *model_, {reply});
+        add_warnings(body, *model_, reply);
         return body;
     }
 

@@ -107,7 +107,7 @@ void OllamaWriter::add_end(Json& body, const Reply& reply) const {
     body["prompt_eval_duration"] = nanoseconds(times.prompt_ms);
     body["eval_count"] = reply.generated_tokens;
     body["eval_duration"] = nanoseconds(times.generate_ms);
-    add_warnings(body, *model_, {reply});
+    add_warnings(body, *model_, reply);
     for (const Warning& warning : shown_.warnings)
         body["warnings"].push_back({{"parameter", warning.parameter}, {"message", warning.message}});
 }

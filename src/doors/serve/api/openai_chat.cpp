@@ -22,7 +22,7 @@ public:
         add_counts(body, replies);
         if (options_.shows_prompt)
             body["__verbose"] = {{"prompt", prompt_}, {"content", replies.front().text}};
-        add_warnings(body, *model_, replies);
+        add_warnings(body, *model_, replies.front());
         return body;
     }
 
@@ -54,7 +54,7 @@ public:
     std::string end(std::size_t choice, const Reply& reply) override {
         Json body = chunk_of(choice, Json::object(), reason_of(reply), take_unsent(choice));
         if (!options_.includes_usage) body["timings"] = timings_of(reply);
-        add_warnings(body, *model_, {reply});
+        add_warnings(body, *model_, reply);
         return event_of(body);
     }
 

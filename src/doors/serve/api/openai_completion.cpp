@@ -89,7 +89,7 @@ public:
         }
         Json body = envelope(std::move(choices));
         add_counts(body, replies);
-        add_warnings(body, *model_, replies);
+        add_warnings(body, *model_, replies.front());
         return body;
     }
 
@@ -110,7 +110,7 @@ public:
     std::string end(std::size_t choice, const Reply& reply) override {
         Json body = chunk_of(choice, "", finish_reason(reply), nullptr);
         if (!options_.includes_usage) body["timings"] = timings_of(reply);
-        add_warnings(body, *model_, {reply});
+        add_warnings(body, *model_, reply);
         return event_of(body);
     }
 

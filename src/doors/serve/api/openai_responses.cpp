@@ -41,7 +41,7 @@ public:
             output.push_back(call_item(new_id("fc_"), call, "completed"));
         output.back()["status"] = status_of(reply);  // the answer was cut in the last one, if at all
         Json body = response(status_of(reply), std::move(output), &reply);
-        add_warnings(body, *model_, replies);
+        add_warnings(body, *model_, replies.front());
         return body;
     }
 
@@ -89,7 +89,7 @@ public:
         if (output_.empty() && item_.kind == Item::none) text = open(Item::message, {});
         text += close(status);
         Json body = response(status, output_, &reply);
-        add_warnings(body, *model_, {reply});
+        add_warnings(body, *model_, reply);
         return text + event("response." + status, {{"response", std::move(body)}});
     }
     std::string finish(const std::vector<Reply>&) override { return {}; }

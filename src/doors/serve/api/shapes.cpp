@@ -179,9 +179,8 @@ std::vector<std::int32_t> text_tokens(const Reply& reply) {
     return {reply.tokens.begin(), reply.tokens.begin() + reply.text_tokens};
 }
 
-void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies) {
-    if (replies.empty()) return;
-    const std::vector<Warning> warnings = model.new_warnings(replies.front());
+void add_warnings(Json& body, const ServedModel& model, const Reply& reply) {
+    const std::vector<Warning> warnings = model.new_warnings(reply);
     if (warnings.empty()) return;
     Json& all = body["warnings"] = Json::array();
     for (const Warning& warning : warnings)

@@ -36,7 +36,7 @@ Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& token
 /// The answer's tokens that its text is of: without the one that ends it, or those of a stop string.
 std::vector<std::int32_t> text_tokens(const Reply& reply);
 /// Parameters that were not taken as they are; nothing where there is none.
-void add_warnings(Json& body, const ServedModel& model, const std::vector<Reply>& replies);
+void add_warnings(Json& body, const ServedModel& model, const Reply& reply);
 
 /// A text prompt, a list of tokens, or such a list with texts in it, as tokens; of several such, each.
 /// key: of the field, for errors.

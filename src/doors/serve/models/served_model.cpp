@@ -6,6 +6,8 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/replace_all.h"
+
 namespace headrace::serve {
 namespace {
 
@@ -99,9 +101,7 @@ std::int64_t ServedModel::seed_of(const Parameters& parameters) const {
 
 std::string without_paths(std::string message, std::string_view path) {
     const std::string name = std::filesystem::path(path).filename().string();
-    for (std::size_t at = message.find(path); !path.empty() && name != path && at != std::string::npos;
-         at = message.find(path, at + name.size()))
-        message.replace(at, path.size(), name);
+    if (!path.empty() && name != path) replace_all(message, path, name);
     return message;
 }
 

@@ -104,15 +104,16 @@ void Service::tell(ModelPool::Event event, const std::string& id, const std::str
 void Service::configure(ModelSpecs specs, const ServeOptions& options) {
     const ModelSchedule::Limits limits = limits_of(options);
     std::vector<ModelPool::Source> sources;
-    for (const auto& spec : specs)
-        sources.push_back(
-            {.id = spec->key(),
-             .is_pinned = spec->is_pinned(),
-             .idle_limit = spec->options().idle_limit,
-             .options = spec->options_text(),
-             .file_version = [spec] { return spec->file_version(); },
-             .measure = [this, spec, is_limited = limits.bytes > 0] { return measure(*spec, is_limited); },
-             .load = [this, spec] { return tried(*spec, [&] { return open(*spec); }); }});
+    for (const auto& spec : specs) {
+        sources.push_back({.id = spec->key(),
+                           .is_pinned = spec->is_pinned(),
+                           .idle_limit = spec->options().idle_limit,
+                           .options = spec->options_text(),
+                           .file_version = [spec] { return spec->file_version(); },
+                           .load = [this, spec] { return tried(*spec, [&] { return open(*spec); }); }});
+        if (limits.bytes > 0 && !spec->is_graph())
+            sources.back().measure = [this, spec] { return measure(*spec); };
+    }
     {
         const std::lock_guard lock(mutex_);
         specs_ = std::move(specs);
@@ -177,8 +178,7 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
     }
 }
 
-std::uint64_t Service::measure(const ModelSpec& spec, bool is_limited) {
-    if (!is_limited || spec.is_graph()) return 0;
+std::uint64_t Service::measure(const ModelSpec& spec) {
     return tried(spec, [&] {
         const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
         return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);

@@ -94,7 +94,7 @@ private:
     template <class Work>
     std::invoke_result_t<Work> tried(const ModelSpec& spec, const Work& work);
     std::shared_ptr<Resident> open(const ModelSpec& spec) const;
-    std::uint64_t measure(const ModelSpec& spec, bool is_limited);
+    std::uint64_t measure(const ModelSpec& spec);
     void configure(ModelSpecs specs, const ServeOptions& options);
     ModelSpecs specs() const;
     bool has_listed() const;
