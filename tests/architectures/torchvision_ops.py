@@ -29,6 +29,10 @@ def _nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.T
     return torch.tensor(kept, dtype=torch.long)
 
 
+def _has_operators() -> bool:
+    return True
+
+
 def _load() -> None:
     try:
         import torchvision
@@ -44,7 +48,10 @@ def _load() -> None:
         library.define(schema)
     library.impl("nms", _nms, "CPU")
     globals()["_library"] = library  # its operators live as long as it does
-    import torchvision.ops  # noqa: F401
+    import torchvision.extension
+    import torchvision.ops
+
+    torchvision.extension._has_ops = _has_operators  # what it compiles for TorchScript asks it, too
     from torchvision.ops.roi_align import _roi_align
 
     library.impl(

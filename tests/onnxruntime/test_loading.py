@@ -42,6 +42,7 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
         (made([node("Foo", ["x"], ["z"])], ONE_IN, ONE_OUT), "InvalidGraph"),
         (made([node("Foo", ["x"], ["z"], domain="my")], ONE_IN, ONE_OUT), "InvalidGraph"),
         (made([node("Add", ["x", "q"], ["z"])], ONE_IN, ONE_OUT), "InvalidArgument"),
+        (made([node("Add", ["x", "z"], ["q"]), node("Relu", ["q"], ["z"])], ONE_IN, ONE_OUT), "Fail"),
         (made([node("Relu", ["x"], ["q"])], ONE_IN, ONE_OUT), "Fail"),
         (made([node("Relu", ["x"], ["z"])] * 2, ONE_IN, ONE_OUT), "Fail"),
         (made([node("Add", ["x", "y"], ["z"])], [*ONE_IN, tensor("y", INT64, [1])], ONE_OUT), "Fail"),
