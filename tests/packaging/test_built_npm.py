@@ -18,8 +18,6 @@ from environments import write_model
 DIST = ROOT / "build/npm/dist"
 if not os.environ.get("HEADRACE_TEST_WHEELS"):
     pytest.skip("takes minutes: make test-npm runs it", allow_module_level=True)
-if not list(DIST.glob("headrace-*.tgz")):
-    pytest.skip("no npm package has been made: make npm makes it", allow_module_level=True)
 
 from wheels.build import ARCHITECTURES, RELEASES, WORK
 from wheels.check import MOST_BYTES, newest_glibc
@@ -115,7 +113,16 @@ def run(folder: Path, *command: object, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages() -> list[Path]:
+    """All that have been made."""
+    files = sorted(DIST.glob("headrace-*.tgz"))
+    if not files:
+        pytest.skip("no npm package has been made: make npm makes it")
+    return files
+
+
+@pytest.fixture(scope="module")
+def installed(packages: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder with the packages; installing must not take long, and nothing may be fetched."""
     if not (DIST / f"{CARRIED}-{package_settings('headrace')['version']}.tgz").exists():
         pytest.skip(f"no package is for this machine's {os.uname().machine}")
@@ -123,7 +130,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is not installed: make npm installs it")
     folder = tmp_path_factory.mktemp("empty")
     (folder / "package.json").write_text('{"private": true}')
-    files = [file for file in DIST.glob("*.tgz") if file.name.startswith((f"{CARRIED}-", "headrace-0"))]
+    files = [file for file in packages if file.name.startswith((f"{CARRIED}-", "headrace-0"))]
     cache = {**OFFLINE, "npm_config_cache": os.fspath(tmp_path_factory.mktemp("cache"))}
     started = time.monotonic()
     run(folder, "npm", "install", "--no-audit", "--no-fund", *files, **cache)
@@ -132,10 +139,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def package_settings(name: str) -> dict:
-    (file,) = DIST.glob(f"{name}-[0-9]*.tgz")
+def settings_in(file: Path) -> dict:
     with tarfile.open(file) as archive:
         return json.load(archive.extractfile("package/package.json"))
+
+
+def package_settings(name: str) -> dict:
+    (file,) = DIST.glob(f"{name}-[0-9]*.tgz")
+    return settings_in(file)
 
 
 @pytest.fixture(params=["node", *RUNTIMES])
@@ -157,19 +168,18 @@ def execute(installed: Path, runtime: list[object], name: str, text: str) -> lis
     return run(installed, *runtime, name).splitlines()
 
 
-def test_the_packages_keep_their_promises():
-    for file in DIST.glob("*.tgz"):
+def test_the_packages_keep_their_promises(packages: list[Path]):
+    for file in packages:
         assert file.stat().st_size < MOST_BYTES, file.name
         with tarfile.open(file) as archive:
             assert "package/LICENSE" in archive.getnames()
-            settings = json.load(archive.extractfile("package/package.json"))
-        assert not settings.keys() & {"scripts", "dependencies", "devDependencies"}, "installing runs nothing"
+        assert not settings_in(file).keys() & {"scripts", "dependencies", "devDependencies"}, "installing runs nothing"
 
 
 @pytest.mark.parametrize("arch", CPUS)
-def test_the_package_of_a_platform_is_optional_to_the_one_for_all(arch: str):
+def test_the_package_of_a_platform_is_optional_to_the_one_for_all(packages: list[Path], arch: str):
     settings, name = package_settings("headrace"), name_of(arch)
-    if not (DIST / f"{name}-{settings['version']}.tgz").exists():
+    if DIST / f"{name}-{settings['version']}.tgz" not in packages:
         assert name not in settings["optionalDependencies"]
         pytest.skip(f"{name} has not been packed: make npm ARCH={arch} packs it")
     assert settings["optionalDependencies"][name] == settings["version"]

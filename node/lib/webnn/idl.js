@@ -1,6 +1,7 @@
 // WebIDL's conversions (https://webidl.spec.whatwg.org/) of what callers pass, as far as WebNN needs them. `what`
 // names the value in messages: "matmul: parameter 1".
-import { enums } from './operators.js';
+import { wellFormed } from '../text.js';
+import { dataTypesAhead, enums } from './operators.js';
 
 /** What is ahead of the specification, off until headrace/webnn/extensions turns it on. */
 export const ahead = { isOn: false };
@@ -48,24 +49,33 @@ export function toFloat(value, what) {
 }
 
 /** (bigint or unrestricted double): negating twice is ToNumeric. */
-export function toNumber(value) {
+export function toNumber(value, what) {
+  if (typeof value === 'symbol') throw new TypeError(`${what} is a symbol; a number is needed`);
   return typeof value === 'bigint' || typeof value === 'number' ? value : -(-value);
 }
 
-export function toUSVString(value) {
-  const text = `${value}`;
-  if (!/[\ud800-\udfff]/.test(text)) return text;
-  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
-    unit.length === 2 ? unit : '\ufffd',
-  );
+function toText(value, what) {
+  if (typeof value === 'symbol') throw new TypeError(`${textOf(what)} is a symbol; a string is needed`);
+  return `${value}`;
 }
 
-export function toEnum(type, value, what) {
-  const text = `${value}`;
-  if (!enums[type].includes(text))
-    throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${enums[type].join(', ')}`);
+export const toUSVString = (value, what) => wellFormed(toText(value, what));
+
+function toOneOf(values, type, value, what) {
+  const text = toText(value, what);
+  if (!values.includes(text))
+    throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${values.join(', ')}`);
   return text;
 }
+
+export const toEnum = (type, value, what) => toOneOf(enums[type], type, value, what);
+
+const allDataTypes = [...enums.MLOperandDataType, ...dataTypesAhead];
+/** Of these data types, those that callers may use. */
+export const offered = (types = allDataTypes) =>
+  ahead.isOn ? types : types.filter((type) => !dataTypesAhead.includes(type));
+/** MLOperandDataType. */
+export const toDataType = (value, what) => toOneOf(offered(), 'MLOperandDataType', value, what);
 
 /** sequence<T>. A method of null or undefined means that the object has none. */
 export function toSequence(value, what, convert) {
@@ -114,11 +124,11 @@ export function toDimension(value, what) {
   const unknown = Object.keys(value).find((key) => key !== 'name' && key !== 'maxSize');
   if (unknown !== undefined)
     throw new TypeError(`${what} has no "${printable(unknown)}"; there are name and maxSize`);
-  const most = value.maxSize ?? 0x7fffffff;
-  return Object.freeze({
-    name: toUSVString(name),
-    maxSize: enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff),
-  });
+  const most = value.maxSize ?? undefined;
+  return {
+    name: toUSVString(name, `${what}: name`),
+    maxSize: most === undefined ? most : enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff),
+  };
 }
 
 /** (unsigned long or sequence<unsigned long>), both [EnforceRange]. */
@@ -146,7 +156,7 @@ export function toRecord(value, what, convert) {
   for (const key of Reflect.ownKeys(value)) {
     const property = Reflect.getOwnPropertyDescriptor(value, key);
     if (!property || !property.enumerable) continue;
-    const name = toUSVString(key);
+    const name = toUSVString(key, () => `${what}: the name of a member`);
     result.set(
       name,
       convert(value[key], () => `${what}["${printable(name)}"]`),
@@ -165,7 +175,7 @@ function member(dictionary, name, what) {
 export function toOperandDescriptor(value, what, toExtent = toIndex) {
   const dictionary = toDictionary(value, what);
   return {
-    dataType: toEnum('MLOperandDataType', member(dictionary, 'dataType', what), `${what}: dataType`),
+    dataType: toDataType(member(dictionary, 'dataType', what), `${what}: dataType`),
     shape: toSequence(member(dictionary, 'shape', what), `${what}: shape`, toExtent),
   };
 }
