@@ -12,8 +12,8 @@ function start(options) {
   started ??= startEngine(options).then(
     (engine) => ({
       threads: engine.threads,
+      connect: engine.connect,
       ml: createML(webnnBackend(engine.local, engine.connect)),
-      ...modelsOn(engine.connect),
     }),
     (error) => {
       started = undefined;
@@ -45,8 +45,7 @@ export async function install({ force = false, ...options } = {}) {
   return { ml, isNative: false, threads };
 }
 
-/** A model of a URL or of bytes: `load` of `headrace`, with `progress`, `signal` and `cached` for what is fetched. */
-export const load = async (source, options) => (await start()).load(source, options);
-export const loadTokenizer = async (source, options) => (await start()).loadTokenizer(source, options);
+/** `load` takes a URL or bytes, as that of `headrace`, with `progress`, `signal` and `cached` for what is fetched. */
+export const { load, loadTokenizer } = modelsOn(async () => (await start()).connect());
 
 export { HeadraceError, interfaces };
