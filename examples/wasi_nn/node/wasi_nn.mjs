@@ -24,7 +24,7 @@ class Holdings {
   #resources = 0;
   #bytes = 0;
   #mostBytes;
-  constructor(mostBytes) { this.#mostBytes = mostBytes; }
+  constructor(mostBytes) { this.#mostBytes = Math.min(mostBytes, MOST_BYTES); }
   take(bytes) {
     if (this.#resources >= MOST_RESOURCES)
       throw new GuestFault(`the guest holds ${MOST_RESOURCES} resources, and may hold no more`);
@@ -195,8 +195,14 @@ class Context extends Resource {
     this.isOpen = opened.described.outputs?.some(({ shape }) => shape.some((extent) => extent < 0));
   }
   compute(inputs) {
-    const given = new Map(inputs);
-    for (const [, tensor] of inputs) known(tensor).drop(); // the guest handed them over
+    const given = new Map();
+    let twice;
+    for (const [name, tensor] of inputs) {
+      known(tensor).drop(); // the guest handed them over
+      if (given.has(name)) twice ??= name;
+      given.set(name, tensor);
+    }
+    if (twice !== undefined) throw this.backend.error('invalid_argument', `input '${twice}' is given twice`);
     return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
   }
   #tensors(given) {
@@ -307,9 +313,10 @@ class Graph extends Resource {
   [Symbol.dispose]() { if (this.drop()) this.owner.release(); }
 }
 
+/** Of one guest. */
 export class WasiNn {
   #backend;
-  /** mostBytes: that its tensors may hold. */
+  /** nn: what the addon opened for the guest; mostBytes: that its tensors may hold. */
   constructor(nn, mostBytes = MOST_BYTES) { this.#backend = new Backend(nn, new Holdings(mostBytes)); }
   /** By interface, as what jco makes wants them. */
   imports() {

@@ -117,19 +117,21 @@ int Door::refuse_as(int number, ContextTable& table, std::string_view function, 
 /// context: the call's, for the log, or 0.
 template <class Call>
 int Door::guarded(std::string_view function, void* ctx, std::uint32_t context, Call call) {
+    const std::shared_ptr<ContextTable> table = table_of(ctx);
+    if (!table)
+        return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
+                                                  : "ctx is NULL; call init_backend first"));
+    const auto failed = [&](const Error& error) {
+        table->remember_failure(error);
+        return report(function, error, table->origin_of(context));
+    };
     try {
-        const std::shared_ptr<ContextTable> table = table_of(ctx);
-        if (!table)
-            return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
-                                                      : "ctx is NULL; call init_backend first"));
         Result<int> result = call(*table);
-        if (result.ok()) return result.value();
-        table->remember_failure(result.error());
-        return report(function, result.error(), table->origin_of(context));
+        return result.ok() ? result.value() : failed(result.error());
     } catch (const std::bad_alloc&) {
-        return report(function, failure(Code::out_of_memory, "no memory is left"));
+        return failed(failure(Code::out_of_memory, "no memory is left"));
     } catch (const std::exception& e) {
-        return report(function, failure(Code::backend_failure, "{}", e.what()));
+        return failed(failure(Code::backend_failure, "{}", e.what()));
     }
 }
 

@@ -232,7 +232,7 @@ Json write_rope_scale(const Settings& settings) {
 
 Status read_model_aliases(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object()) return reading.wrong(value, kModelAliases.type);
-    TextMap aliases;
+    TextMap aliases = settings.model_aliases;  // of a level below, to which these are added
     for (const auto& [name, path] : value.items()) {
         HR_ASSIGN(aliases[name], read_text(reading, path, kModelAliases.type));
         if (name.empty() || aliases[name].empty()) return reading.wrong(value, kModelAliases.type);
