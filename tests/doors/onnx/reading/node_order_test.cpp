@@ -50,7 +50,7 @@ TEST(NodeOrder, RefusesCyclesAndNamesNodesOfThem) {
     EXPECT_EQ(
         ordered({node("Neg", {"b"}, "z"), node("Relu", {"b"}, "a"), node("Exp", {"a"}, "b"),
                  node("Relu", {"x"}, "y")}),
-        (List{"the node of output 'a' (Relu) waits for that of 'b' (Exp), which waits for it: nodes must "
+        (List{"the node of output 'b' (Exp) waits for that of 'a' (Relu), which waits for it: nodes must "
               "not be a cycle; use Loop for what repeats"}));
 }
 
