@@ -30,7 +30,7 @@ constexpr double kSingleThreadNodeUs = 1;
 
 /// The first run of less work than this, too: threads that have to be made, or that wait for a core, last
 /// longer.
-constexpr double kColdRunUs = 1000;
+constexpr double kColdRunUs = 5000;
 
 /// Activations up to this size stay with the instance: fetching them for each run would cost more time than
 /// the memory is worth.

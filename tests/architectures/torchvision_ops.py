@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 _OPERATORS = [
@@ -48,15 +50,16 @@ def _load() -> None:
         library.define(schema)
     library.impl("nms", _nms, "CPU")
     globals()["_library"] = library  # its operators live as long as it does
-    import torchvision.extension
-    import torchvision.ops
-
-    torchvision.extension._has_ops = _has_operators  # what it compiles for TorchScript asks it, too
+    import torchvision.ops  # noqa: F401
     from torchvision.ops.roi_align import _roi_align
 
+    for name, module in sys.modules.items():
+        if name.startswith("torchvision.") and hasattr(module, "_has_ops"):
+            module._has_ops = _has_operators
+    plain = _roi_align.__wrapped__  # without torch.compile
     library.impl(
         "roi_align",
-        lambda x, rois, scale, h, w, ratio, aligned: _roi_align(x, rois, scale, h, w, ratio, aligned),
+        lambda x, rois, scale, h, w, ratio, aligned: plain(x, rois, scale, h, w, ratio, aligned),
         "CPU",
     )
 

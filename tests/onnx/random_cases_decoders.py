@@ -56,9 +56,9 @@ def mixture_of_experts(rng: Random, op: str) -> Case:
 
 @makes("QMoE")
 def quantized_mixture_of_experts(rng: Random, op: str) -> Case:
-    """Blocks of 8 bits aside, which ONNX Runtime multiplies with rounded activations."""
+    """Blocks of 2 and 8 bits aside, which ONNX Runtime multiplies with rounded activations."""
     bits, experts = pick(rng, (2, 4, 8)), int(rng.integers(1, 5))
-    block = pick(rng, (None, 16, 32)) if bits != 8 else None
+    block = pick(rng, (None, 16, 32)) if bits == 4 else None
     hidden, inner = (n * (block or 8) for n in some(rng, 1, 3, 2))
     activation = _activation(rng)
     outputs = 2 * inner if activation["activation_type"] == "swiglu" else inner

@@ -301,6 +301,24 @@ def test_experts_with_a_third_matrix_that_gates(activation: str) -> None:
     near(y, _of_two_experts(x, scores, result))
 
 
+@pytest.mark.parametrize("bits", [2, 8])
+def test_experts_of_few_bits_are_not_rounded_further(bits: int) -> None:
+    """ONNX Runtime rounds what such blocks are multiplied with to 8 bits."""
+    block, x, scores = 16, reals(RNG, 3, 32), reals(RNG, 3, 4)
+    layers, matrices = [], []
+    for shape in ((4, 48, 32), (4, 32, 48)):
+        codes = RNG.integers(0, 1 << bits, shape)
+        scales = (RNG.uniform(0.1, 0.5, (*shape[:2], shape[2] // block)) / (1 << bits)).astype(np.float32)
+        matrices.append((codes - (1 << (bits - 1))) * np.repeat(scales, block, 2))
+        each = 8 // bits
+        packed = (codes.reshape(*shape[:2], -1, each) << (bits * np.arange(each))).sum(-1)
+        layers += [Constant(packed.astype(np.uint8)), Constant(scales), None]
+    options = {"k": 2, "expert_weight_bits": bits, "block_size": block, "activation_type": "silu"}
+    first, second = matrices
+    expected = _of_two_experts(x, scores, lambda e, row: second[e] @ _silu(first[e] @ row))
+    near(y_of("QMoE", x, scores, *layers[:-1], **options), expected)
+
+
 def test_halves_of_swiglu_lie_beside_one_another_or_by_turns() -> None:
     x, scores = reals(RNG, 2, 3, 8), reals(RNG, 6, 4)
     (first, second), bias = _experts((4, 12, 8), (4, 8, 6)), Constant(reals(RNG, 4, 12))

@@ -70,6 +70,7 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
         "operator",
         "domain",
         "input",
+        "cycle",
         "output",
         "twice",
         "types",

@@ -214,7 +214,7 @@ Operand matmul_bnb4(OpWriter& g, const Node& node) {
     const Dim all = Dim(n) * Dim(k);
     const std::int64_t count = all.size();
     const Operand packed = known_numbers(node, 1, "the weights", (count + 1) / 2),
-                  largest = known_numbers(node, 2, "absmax", (count + block - 1) / block);
+                  largest = known_numbers(node, 2, "absmax", divided_up(count, block).size());
     invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
                name_of(packed->type));
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);

@@ -33,8 +33,8 @@ Sizes sizes_of(OpWriter& g, const Node& node, const Operand& first, const Operan
                std::int64_t first_bits, std::int64_t second_bits, bool has_third) {
     const Shape a = extents_of_rank(g, first, 3, "fc1_experts_weights"),
                 b = extents_of_rank(g, second, 3, "fc2_experts_weights");
-    Sizes s{1, g.fixed(a[0], "the number of experts"), g.fixed(a[2], "the width") * 8 / first_bits,
-            g.fixed(b[2], "the inner width") * 8 / second_bits};
+    Sizes s{1, g.fixed(a[0], "the number of experts"), g.fixed(a[2] * (8 / first_bits), "the width"),
+            g.fixed(b[2] * (8 / second_bits), "the inner width")};
     const bool is_fused = is_swiglu(node) && !has_third;
     const std::int64_t outputs = is_fused ? 2 * s.inner : s.inner;
     invalid_if(std::min({s.experts, s.hidden, s.inner}) < 1,
@@ -221,7 +221,7 @@ Layer packed_layer(OpWriter& g, const Node& node, const Sizes& s, Packed p, bool
     p.blocks = p.inputs / block;
     const std::vector<std::int64_t> order = order_of_rows(s, p, by_outputs);
     const std::int64_t rows = s.experts * p.outputs;
-    const Operand packed = known_bytes(node, p.weights, rows * p.inputs * p.bits / 8);
+    const Operand packed = known_bytes(node, p.weights, p.inputs * p.bits / 8 * rows);
     const Operand scales = g.cast(node.operand(p.scales), ElementType::f32);
     const Shape wanted = given > 0 ? Shape{s.experts, p.outputs, p.blocks} : Shape{s.experts, p.outputs};
     invalid_if(!g.has_shape(scales, wanted), "the scales (input {}) are {}; they must be {}", p.scales,
