@@ -121,7 +121,7 @@ TEST_F(ContextTableTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
     ASSERT_TRUE(reply.ok()) << reply.error().message;
     EXPECT_EQ(reply.value().text, "2+3=5");
     EXPECT_THAT(reply.value().metadata, HasSubstr("the defaults are used"));
-    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": 7})");
+    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": -7})");
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::invalid_argument);
     EXPECT_THAT(refused.error().message, HasSubstr("temp"));
