@@ -117,10 +117,8 @@ namespace {
 
 ModelKind kind_of(const llm::ModelFile& file, const llm::ContextMemory& context) {
     if (!context.embeddings && !file.embeddings) return ModelKind::text;
-    const ParameterValue* given = file.metadata.find(file.architecture + ".pooling_type");
-    const auto* pooling = given ? std::get_if<std::int64_t>(given) : nullptr;
     const auto is = [&](const char* name, std::int64_t number) {
-        return context.pooling.empty() ? pooling && *pooling == number : context.pooling == name;
+        return pools_by(file, context.pooling, name, number);
     };
     if (is("rank", LLAMA_POOLING_TYPE_RANK)) return ModelKind::scores;
     return is("none", LLAMA_POOLING_TYPE_NONE) ? ModelKind::token_vectors : ModelKind::vectors;

@@ -132,7 +132,7 @@ TEST_F(ContextTableTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSoWhereThe
 
 TEST_F(ContextTableTest, RefusesOptionsOutsideTheirRangeAndLoadsWhoseOptionsAreNoJson) {
     make();
-    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": 7})");
+    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": -7})");
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::invalid_argument);
     EXPECT_THAT(refused.error().message, HasSubstr("temp"));
