@@ -103,7 +103,7 @@ export interface LoadOptions {
 
 /**
  * A model file: .onnx, .hrg, .webnn or .json by a path or file: URL, or the bytes of an ONNX model or a .hrg file,
- * which are copied: those of more than 4 MiB have to stay as they are until the promise is settled.
+ * which are copied: those of more than 1 MiB have to stay as they are until the promise is settled.
  * A file must not be shortened while the model is there.
  */
 export function load(

@@ -358,8 +358,8 @@ napi_value run_model(const Call& call) {
     const auto given = to_list(env, call[1]);
     std::vector<RunInput> inputs;
     for (std::size_t i = 0; i < model->inputs().size(); ++i)
-        inputs.push_back(input_of(env, to_text(env, given.at(3 * i)), model->inputs()[i].dtype,
-                                  given.at(3 * i + 1), given.at(3 * i + 2)));
+        inputs.push_back(input_of(env, model->type_of(model->inputs()[i]), model->inputs()[i].dtype,
+                                  given.at(2 * i), given.at(2 * i + 1)));
     napi_valuetype type{};
     check(napi_typeof(env, call[2], &type));
     std::shared_ptr<const std::atomic<bool>> stop;

@@ -81,7 +81,7 @@ napi_value add_bytes(const Call& call);  // (handle, Uint8Array)
 /// ...] of inputs)
 /// -> promise of {handle, inputs, outputs: [{name, type, shape}], device, hasStates}
 napi_value open_model(const Call& call);
-/// (model, [type, shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
+/// (model, [shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
 /// buffer}]
 napi_value run_model(const Call& call);
 napi_value new_stop(const Call& call);      // () -> stop

@@ -226,6 +226,33 @@ test('what a conversion throws reaches the caller', async () => {
   assert.throws(() => new MLGraphBuilder(context).input('x', hostile), thrown);
 });
 
+test('a refusal of a parameter has the label without a getter or a trap that disturbs it', () => {
+  const [builder, x] = builderWith();
+  assert.throws(() => builder.softmax(x, -1, { label: 'mine' }), {
+    name: 'TypeError',
+    message: /^softmax \(mine\): axis is -1/,
+  });
+  const disturbing = [
+    Object.defineProperty({}, 'label', { get: () => assert.fail('the label is read') }),
+    new Proxy({}, { getOwnPropertyDescriptor: () => assert.fail('a trap') }),
+  ];
+  for (const options of disturbing)
+    assert.throws(() => builder.softmax(x, -1, options), {
+      name: 'TypeError',
+      message: /^softmax: axis is -1/,
+    });
+  const thrown = Object.freeze(new TypeError('softmax: mine'));
+  const hostile = {
+    valueOf() {
+      throw thrown;
+    },
+  };
+  assert.throws(
+    () => builder.softmax(x, hostile),
+    (error) => error === thrown,
+  );
+});
+
 test('names are USVStrings, and labels cannot forge messages', () => {
   const [builder, x] = builderWith('\ud800');
   assert.throws(() => builder.input('\ufffd', descriptor), TypeError);

@@ -1,8 +1,8 @@
 import { checkText } from '../models/check.js';
 import { settled } from '../models/error.js';
+import { abortable } from '../models/model.js';
 import { wellFormed } from '../text.js';
 import { Generation } from './generation.js';
-import { abortable } from '../models/model.js';
 import { toCallOptions, toJson } from './request.js';
 
 /**
@@ -12,7 +12,7 @@ import { toCallOptions, toJson } from './request.js';
 export class Conversation {
   #addon;
   #handle;
-  #said = Promise.resolve(); // the last answer that somebody waits for
+  #said = Promise.resolve(); // until all that is waited for has been said
 
   constructor(addon, handle) {
     this.#addon = addon;
@@ -26,7 +26,7 @@ export class Conversation {
     const before = this.#said;
     const turn = asked.signal ? abortable(before, asked.signal, () => {}) : before;
     const answer = turn.then(() => this.#begin(asked).reply());
-    this.#said = Promise.allSettled([before, answer]);
+    this.#said = Promise.allSettled([before, answer]).then(() => {}); // keeps no answers
     return answer;
   }
 

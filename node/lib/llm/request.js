@@ -1,7 +1,7 @@
 // What language models are asked, as JSON for the addon.
 import { viewKind } from '../memory.js';
-import { wellFormed } from '../text.js';
 import { checkOptions, checkText, isRecord, kindOf } from '../models/check.js';
+import { wellFormed } from '../text.js';
 
 const roles = ['system', 'user', 'assistant', 'tool'];
 const messageKeys = ['role', 'content', 'reasoning', 'toolCalls', 'toolCallId', 'toolName'];

@@ -51,7 +51,7 @@ const graphMark = Array.from('HDRGRAPH', (letter) => letter.charCodeAt(0));
 const isGraph = (bytes) => graphMark.every((code, i) => bytesOf(bytes)[i] === code);
 
 /** Small enough not to hold up what else the thread has to do. */
-const pieceLength = 4 << 20;
+const pieceLength = 1 << 20;
 const otherWork = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The caller's bytes in memory of the addon's. Whoever else has them may do anything between two pieces. */
@@ -194,16 +194,21 @@ export class Model {
   #toInputs(inputs) {
     if (!isRecord(inputs))
       throw new TypeError(`run: the inputs are ${kindOf(inputs)}; an object of tensors by name is needed`);
-    const tensors = this.#opened.inputs;
+    this.#checkNames(inputs);
+    const given = [];
+    for (const tensor of this.#opened.inputs) given.push(...toInput(inputs[tensor.name], tensor));
+    return given;
+  }
+
+  #checkNames(inputs) {
     const names = this.inputNames;
     const listed = () => names.map((name) => `"${name}"`).join(', ') || 'none';
-    const unknown = Object.keys(inputs).find((name) => !names.includes(name));
-    if (unknown !== undefined)
-      throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed()}`);
-    const missing = names.find((name) => !Object.hasOwn(inputs, name) || inputs[name] === undefined);
-    if (missing !== undefined)
-      throw new TypeError(`run: the input "${missing}" is missing; there are ${listed()}`);
-    return tensors.flatMap((tensor) => toInput(inputs[tensor.name], tensor));
+    for (const name of Object.keys(inputs))
+      if (!names.includes(name))
+        throw new TypeError(`run: the model has no input "${name}"; there are ${listed()}`);
+    for (const name of names)
+      if (!Object.hasOwn(inputs, name) || inputs[name] === undefined)
+        throw new TypeError(`run: the input "${name}" is missing; there are ${listed()}`);
   }
 }
 

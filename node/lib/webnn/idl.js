@@ -86,6 +86,7 @@ export function toSequence(value, what, convert) {
 
 /** By hand, as an iterator whose item is refused is not closed: for-of would. */
 function sequenceOf(value, method, what, convert) {
+  if (typeof method !== 'function') throw new TypeError(`${what} is not a sequence: it has no iterator`);
   const isStep = (result) => {
     if (isObject(result)) return true;
     throw new TypeError(`${what} has an iterator that gives no objects`);

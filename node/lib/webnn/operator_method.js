@@ -114,17 +114,23 @@ const details = {
   },
 };
 
-/**
- * WebIDL converts parameters before it reads the label. A refusal of them names it where to look at it runs nothing
- * of the caller's.
- */
+/** The label as plain data; undefined where to look at it would run a getter, or fails. */
+function plainLabel(options) {
+  try {
+    const label = Reflect.getOwnPropertyDescriptor(options, 'label')?.value;
+    return typeof label === 'string' && label !== '' ? label : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** WebIDL reads the label after the parameters. A refusal of ours of these has it, too; the caller's errors stay. */
 function labelled(error, name, options) {
-  if (!(error instanceof TypeError) || !error.message.startsWith(`${name}: `) || !isObject(options))
-    return error;
-  const label = Reflect.getOwnPropertyDescriptor(options, 'label')?.value;
-  if (typeof label === 'string' && label !== '')
-    error.message = `${name} (${printable(wellFormed(label))})${error.message.slice(name.length)}`;
-  return error;
+  const lead = `${name}: `;
+  const isOurs = error instanceof TypeError && `${error.message}`.startsWith(lead);
+  const label = isOurs && isObject(options) ? plainLabel(options) : undefined;
+  if (label === undefined) return error;
+  return new TypeError(`${name} (${printable(wellFormed(label))}): ${error.message.slice(lead.length)}`);
 }
 
 /** Parameters by position, then the dictionary: its base's label first, then its members by name. */
