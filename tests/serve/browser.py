@@ -42,6 +42,9 @@ class Browser:
     def open(self, url: str) -> None:
         self._ask("POST", "/url", {"url": url})
 
+    def back(self) -> None:
+        self._ask("POST", "/back", {})
+
     def run(self, script: str, *arguments: object):
         """The value of a function's body in the page."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})

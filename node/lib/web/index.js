@@ -23,8 +23,9 @@ function start(options) {
   return started;
 }
 
-/** Browsers may have navigator.ml and reject every context. */
+/** Browsers may have navigator.ml and reject every context. What install() has put there is not theirs. */
 async function hasOwn() {
+  if (started && navigator.ml === (await started).ml) return false;
   try {
     (await navigator.ml.createContext()).destroy();
     return true;
