@@ -245,6 +245,11 @@ def test_an_adapter_can_be_turned_off_and_on(stories):
     assert stories.json("/completion", {**body, "lora": [{"id": 0, "scale": 1}]})["content"] == adapted
     stories.json("/lora-adapters", [{"id": 0, "scale": 1}])
     assert stories.json("/completion", body)["content"] == adapted
+    # Without a scale it is off, as in llama-server.
+    assert stories.json("/completion", {**body, "lora": [{"id": 0}]})["content"] == plain
+    assert stories.json("/lora-adapters", [{"id": 0}]) == {"success": True}
+    assert stories.json("/lora-adapters")[0]["scale"] == 0
+    stories.json("/lora-adapters", [{"id": 0, "scale": 1}])
     assert stories.post("/lora-adapters", [{"id": 7, "scale": 1}]).status_code == 400
     assert stories.post("/lora-adapters", {"id": 0}).status_code == 400
 

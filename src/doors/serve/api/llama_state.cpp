@@ -229,10 +229,10 @@ HttpResponse change_adapters(Service& service, const HttpRequest& http) {
     for (std::size_t i = 0; i < given.size(); ++i) {
         const Fields entry(given[i], fmt::format("[{}]", i));
         const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);
-        const Json& scale = entry.required("scale");
+        const Json* scale = entry.any("scale");  // without one it is 0, as in llama-server
         if (!id) throw wrong_field(entry.name("id"), "is missing");
-        if (!scale.is_number()) entry.wrong("scale", "a number");
-        scales[static_cast<std::size_t>(*id)] = scale.get<float>();
+        if (scale && !scale->is_number()) entry.wrong("scale", "a number");
+        scales[static_cast<std::size_t>(*id)] = scale ? scale->get<float>() : 0.0f;
     }
     model->set_adapter_scales(std::move(scales));
     return {.body = text_of({{"success", true}})};

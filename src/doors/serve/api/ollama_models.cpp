@@ -10,6 +10,7 @@
 #include "doors/serve/api/fill_middle.h"
 #include "doors/serve/api/ollama.h"
 #include "doors/serve/api/ollama_names.h"
+#include "doors/serve/api/shapes.h"
 #include "doors/serve/api/vectors.h"
 
 namespace headrace::serve {

@@ -171,8 +171,9 @@ void read_text_format(const Fields& body, Json& chat) {
     const Fields fields(*format, "text.format");
     const std::string type = fields.required_text("type");
     chat["response_format"] = {{"type", type}};
-    if (type == "json_schema")
-        chat["response_format"]["json_schema"] = {{"schema", fields.required("schema")}};
+    if (type != "json_schema") return;
+    Json& holder = chat["response_format"]["json_schema"] = {{"schema", fields.required("schema")}};
+    if (const Json* strict = fields.any("strict")) holder["strict"] = *strict;
 }
 
 }  // namespace

@@ -53,11 +53,16 @@ public:
     Role role() const;
     /// Other options make another text.
     std::string options_text() const;
+    /// Models with the same one have the same weights, or the same engine with its context, in memory once.
+    std::string weights_name() const;
+    std::string engine_name() const;
     /// Of its files as they are now. A file that is being written is still what it was before: this says so
     /// for two seconds after the last change.
     std::string file_version() const;
 
 private:
+    std::string memory_name(std::string_view kind, const std::vector<std::string_view>& others) const;
+
     const Given given_;
     mutable std::mutex mutex_;
     mutable std::optional<Role> role_;

@@ -22,7 +22,8 @@ std::size_t size_of(const Request& request) {
 
 }  // namespace
 
-ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits, Given given)
+ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits, Given given,
+                         std::shared_ptr<LanguageRecord> record)
     : loaded_at(std::time(nullptr)),
       modified_at(change_of(model.info().path)),
       model_(std::move(model)),
@@ -32,9 +33,13 @@ ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits,
       names_(std::move(names)),
       given_(std::move(given)),
       places_(limits.places, limits.most_per_client),
-      ping_interval_(limits.ping_interval) {
+      ping_interval_(limits.ping_interval),
+      record_(record ? std::move(record) : std::make_shared<LanguageRecord>(id())) {
     for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);
+    record_->begin(this, model_);
 }
+
+ServedModel::~ServedModel() { record_->end(this); }
 
 std::string ServedModel::text_of_metadata(std::string_view name) const {
     const ParameterValue* value = info_.metadata.find(name);

@@ -178,25 +178,29 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
     }
 }
 
-std::uint64_t Service::measure(const ModelSpec& spec) {
+/// Sections that name the same weights and engine share them.
+ModelSchedule::Size Service::measure(const ModelSpec& spec) {
     return tried(spec, [&] {
         const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
-        return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
+        return ModelSchedule::Size{{spec.weights_name(), static_cast<std::uint64_t>(outline.weight_bytes)},
+                                   {spec.engine_name(), static_cast<std::uint64_t>(outline.context_bytes)}};
     });
 }
 
-std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {
+std::shared_ptr<Resident> Service::open(const ModelSpec& spec) {
     const ServeOptions& given = spec.options();
     if (spec.is_graph())
         return std::make_shared<EncoderModel>(TextEncoder::load(spec.path(), spec.encoder()), spec.names(),
-                                              given.parallel, options_.most_per_key);
+                                              given.parallel, options_.most_per_key,
+                                              encoder_records_.of(spec.id()));
     LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
     for (const Warning& warning : model.warnings())
         log_.say(LogLevel::warn, spec.id() + ": " + warning.message, {{"parameter", warning.parameter}});
     const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};
     return std::make_shared<ServedModel>(
         std::move(model), ServedModel::Names{spec.names(), spec.tags()}, limits,
-        ServedModel::Given{spec.parameters(), given.suffix_first, given.prefills_assistant});
+        ServedModel::Given{spec.parameters(), given.suffix_first, given.prefills_assistant},
+        records_.of(spec.id()));
 }
 
 ModelSpecs Service::specs() const {
@@ -218,13 +222,6 @@ std::vector<std::shared_ptr<ServedModel>> Service::models() const {
     std::vector<std::shared_ptr<ServedModel>> all;
     for (const auto& spec : specs())
         if (auto model = in_memory(*spec).language) all.push_back(std::move(model));
-    return all;
-}
-
-std::vector<std::shared_ptr<EncoderModel>> Service::encoders() const {
-    std::vector<std::shared_ptr<EncoderModel>> all;
-    for (const auto& spec : specs())
-        if (auto model = in_memory(*spec).graph) all.push_back(std::move(model));
     return all;
 }
 
@@ -344,8 +341,8 @@ std::string Service::metrics() const {
     std::string out;
     counts_.write(out);
     write_pool_metrics(out, pool_.counts());
-    write_model_metrics(out, models());
-    write_encoder_metrics(out, encoders());
+    write_model_metrics(out, records_.all());
+    write_encoder_metrics(out, encoder_records_.all());
     return out;
 }
 

@@ -83,7 +83,7 @@ Result<std::vector<OptionSection>> option_sections(const std::string& path) {
             if (end == std::string_view::npos || name.empty())
                 return invalid("{}, line {}: '{:.80}' must be a name in brackets: [qwen3-8b]",
                                std::filesystem::path(path).filename().string(), number, text);
-            sections.push_back({.name = std::string(name), .lines = {}});
+            sections.push_back({.name = std::string(name), .lines = {}, .number = number});
             continue;
         }
         const auto equals = text.find('=');

@@ -29,6 +29,7 @@ struct OptionLine {
 struct OptionSection {
     std::string name;  ///< empty: what stands before the first
     std::vector<OptionLine> lines;
+    int number = 0;  ///< of its own line
 };
 /// Lines that begin with # or ; are not looked at.
 Result<std::vector<OptionSection>> option_sections(const std::string& path);
