@@ -64,6 +64,16 @@ export function boundMemory(mostBytes, guest) {
   if (tables.length) v8.setFlagsFromString(`--wasm-max-table-size=${elements}`);
 }
 
+/** WebAssembly.instantiate for the core modules of a guest with a limit: what is counted above is there once. */
+export function instantiateOnce() {
+  const known = new WeakSet();
+  return (module, imports) => {
+    if (known.has(module)) throw new Error('the guest instantiates a core module again, which --max-memory leaves no room for');
+    known.add(module);
+    return WebAssembly.instantiate(module, imports);
+  };
+}
+
 /** Whether this is the process that runs the guest. Else one is made of the same command line, which is ended when the
  * guest's time is over, and this one has its exit status. */
 export async function runsHere({ maxTime, endedBy }, host) {
