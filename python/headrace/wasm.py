@@ -106,9 +106,10 @@ def _compiled(engine: wasmtime.Engine, binary: bytes, *, is_in_place: bool) -> t
     import wasmtime
     from wasmtime import component as model
 
-    if is_in_place:
+    changed = with_bytes_in_place(binary) if is_in_place else None
+    if changed is not None:
         try:
-            return True, model.Component(engine, with_bytes_in_place(binary))
+            return True, model.Component(engine, changed)
         except wasmtime.WasmtimeError:
             pass  # one that hands its imports on to a component inside, which wants lists
     return False, model.Component(engine, binary)
@@ -147,6 +148,23 @@ def _run_component(binary: bytes, name: str, sandbox: Sandbox, nn: WasiNn, give_
     return 1 if isinstance(result, model.Variant) and result.tag == "err" else 0
 
 
+def _with_aliases(
+    config: Mapping[str, object], aliases: Mapping[str, str]
+) -> tuple[dict[str, object], set[str]]:
+    """A configuration with aliases beside its own, which it may have in its group; and the names of all."""
+    group = config.get("service")
+    for key, own in config.items():
+        if key.replace("-", "_") != "model_aliases":
+            continue
+        if not isinstance(own, dict):
+            return dict(config), set(aliases)  # which the library refuses
+        return {**config, key: {**own, **aliases}}, {*own, *aliases}
+    if isinstance(group, dict) and any(key.replace("-", "_") == "model_aliases" for key in group):
+        made, names = _with_aliases(group, aliases)
+        return {**config, "service": made}, names
+    return ({**config, "model_aliases": dict(aliases)} if aliases else dict(config)), set(aliases)
+
+
 def run_guest(
     guest: Path,
     aliases: Mapping[str, str],
@@ -168,8 +186,7 @@ def run_guest(
     with tempfile.TemporaryDirectory(prefix="headrace-no-models-") as empty:
         confined = os.environ.setdefault("HEADRACE_MODEL_ROOT", empty) != empty
         try:
-            configured = dict(config or {})
-            known = {**configured.get("model_aliases", {}), **aliases}
+            configured, known = _with_aliases(config or {}, aliases)
 
             def explain(name: str) -> None:
                 if confined or name in known:
@@ -181,8 +198,7 @@ def run_guest(
                 shutil.rmtree(empty, ignore_errors=True)
                 give_up(why)
 
-            names = {"model_aliases": known} if known else {}
-            nn = WasiNn(library or find_library(), {**configured, **names}, explain)
+            nn = WasiNn(library or find_library(), configured, explain)
             try:
                 binary = guest.read_bytes()
                 run = _run_component if is_component(binary) else _run_module

@@ -23,6 +23,7 @@ const { files } = await transpile(readFileSync(component), { name: 'guest', inst
 for (const [file, content] of Object.entries(files)) {
   if (!file.includes('/')) writeFileSync(join(folder, file), content);
 }
+process.env = { ...process.env }; // as component_host.mjs has it
 const { instantiate } = await import(pathToFileURL(join(folder, 'guest.js')));
 const compile = async (file) => WebAssembly.compile(readFileSync(join(folder, file)));
 const { open } = createRequire(import.meta.url)(resolve(addon));
@@ -45,6 +46,7 @@ class Guest {
         if (kind === 'put') this.invoke('put', rest[0], Uint8Array.from(Buffer.from(rest[1], 'hex')));
         if (kind === 'word')
           this.invoke('put', rest[0], new Uint8Array(Uint32Array.of(this.#number(rest[1])).buffer));
+        if (kind === 'keep') this.invoke(rest[0], ...rest[1].map((given) => this.#number(given)));
         told.push(kind === 'call' ? this.#call(number, ...rest) : null);
       } catch (error) {
         // What jco's own code and WebAssembly throw is the guest's fault; what the host's functions throw is not.

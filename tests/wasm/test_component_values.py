@@ -19,7 +19,7 @@ from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: 
 from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, BrokenHostError, Guest, text  # noqa: E402
 from guest_toolchains import need_from_npm  # noqa: E402
 from headrace._wasi_nn import Backend  # noqa: E402
-from headrace._wasm_binary import contents_of  # noqa: E402
+from headrace._wasm_binary import contents_of, with_bytes_in_place  # noqa: E402
 
 SUM_AND_PRODUCT = [
     ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
@@ -201,6 +201,34 @@ def test_what_a_tensor_holds_is_what_it_was_made_of(host):
     assert host(steps)[2:] == ["handle", [1, 0, 2**32 - 1], 4, "00ff80"]
 
 
+def test_every_byte_of_large_tensors_comes_back(host):
+    content = bytes(range(256)) * 1000
+    steps = [
+        put(MODEL, content),
+        call("tensor-new", SHAPE, 0, 4, MODEL, len(content)),
+        call("tensor-data", {"of": 1}, RESULT),
+        call("tensor-new", SHAPE, 0, 4, MODEL, 128),
+        call("tensor-data", {"of": 3}, RESULT),
+        call("tensor-new", SHAPE, 0, 4, MODEL, 0),
+        call("tensor-data", {"of": 5}, RESULT),
+    ]
+    assert host(steps)[2::2] == [content.hex(), content[:128].hex(), ""]
+
+
+def test_a_component_passes_bytes_in_place_only_where_all_of_it_is_known():
+    def changed(wat: str) -> bytes | None:
+        return with_bytes_in_place(bytes(wasmtime.wat2wasm(wat)))
+
+    nothing = bytes(wasmtime.wat2wasm("(component (core module (memory 1)))"))
+    assert with_bytes_in_place(nothing) == nothing, "which imports nothing of it"
+    known = bytes(wasmtime.wat2wasm(text()))
+    both_ways = with_bytes_in_place(known)
+    assert both_ways is not None and len(both_ways) == len(known) + 14
+    other_name = FUNCTIONS["tensor-data"].type.replace('"self"', '"that"')
+    assert changed(text().replace(FUNCTIONS["tensor-data"].type, other_name, 1)) is None
+    assert with_bytes_in_place(known[:-1]) is None
+
+
 @pytest.mark.parametrize(
     ("shape", "kind", "size", "told"),
     [
@@ -267,6 +295,9 @@ def test_handles_of_nothing_and_dropped_ones_end_the_guest_in_node(node_runs, st
         call("load-by-name", NAMES, 4, 2**32 - 4),
         call("tensor-new", SHAPE, 2**30, 1, DATA, 4),
         call("tensor-new", SHAPE, 1, 1, 2**32 - 2, 4),
+        call("load", BUILDERS + 1, 1, 1, 0, RESULT),
+        call("load", BUILDERS, 2**29, 1, 0, RESULT),
+        call("load", BUILDERS, 2**32 - 1, 1, 0, RESULT),
     ],
 )
 def test_cases_that_are_none_and_lists_outside_the_memory_end_the_guest(wasmtime_host, step):
@@ -339,6 +370,33 @@ def test_a_guest_whose_tensors_hold_too_many_bytes_is_ended(host):
     made = call("tensor-new", SHAPE, 0, 1, DATA, MOST_BYTES // 8)
     told = host([made] * 9)
     assert told == ["handle"] * 8 + ["trap"]
+
+
+def test_dimensions_and_messages_count_among_a_guests_bytes(host):
+    many = call("tensor-new", SHAPE, MOST_BYTES // 64, 1, DATA, 0)  # a sixteenth in dimensions
+    assert host([many] * 17) == ["handle"] * 16 + ["trap"]
+    name = b"x" * (MOST_BYTES // 16)
+    long = [
+        put(NAMES, b"sums"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("graph-open", {"of": 1}, RESULT),
+    ]
+    long += [put(MODEL, name), put(INPUTS, struct.pack("<2I", MODEL, len(name)))]
+    for _ in range(20):
+        long += [
+            call("tensor-new", SHAPE, 0, 1, DATA, 0),
+            ["word", INPUTS + 8, {"of": len(long)}],
+            ["keep", "compute", [{"of": 2}, INPUTS, 1, RESULT]],
+        ]
+    assert host(long)[-1] == "trap"
+
+
+def test_names_that_are_too_long_are_refused_and_not_repeated(host):
+    name = b"x" * 4097
+    steps = [put(MODEL, name), call("load-by-name", MODEL, len(name), RESULT)]
+    assert host(steps)[-1] == "invalid-argument: the model's name has 4097 bytes, and 4096 are the most"
+    steps = [*ASKED[:2], put(MODEL, name), call("conversation-open", {"of": 1}, 1, MODEL, len(name), RESULT)]
+    assert host(steps)[-1] == "invalid-argument: the session's name has 4097 bytes, and 4096 are the most"
 
 
 def test_tensors_that_were_dropped_or_handed_over_make_room(host):

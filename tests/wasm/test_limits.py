@@ -185,6 +185,42 @@ def test_tables_of_a_guest_are_bounded_with_its_memories(host, tmp_path):
         assert host(guest, "--max-memory", str(bytes_))[0] == got, bytes_
 
 
+AGAIN = """(component
+  (core module $m (memory (export "memory") 1) (func (export "run") (result i32) (i32.const 0)))
+  (core instance $first (instantiate $m)) (core instance $second (instantiate $m))
+  (alias core export $first "run" (core func $one)) (alias core export $second "run" (core func $two))
+  (func $run (result (result)) (canon lift (core func $one)))
+  (func $other (result (result)) (canon lift (core func $two)))
+  (instance $command (export "run" (func $run))) (instance $more (export "run" (func $other)))
+  (export "test:test/other" (instance $more))
+  (export "wasi:cli/run@0.2.0" (instance $command)))"""
+
+
+def test_memories_of_a_module_that_a_component_instantiates_again_are_counted(library, addon, tmp_path):
+    guest = assembled(tmp_path / "again.wasm", AGAIN)
+    command = [sys.executable, "-m", "headrace", "wasm", str(guest)]
+    for size, code in ((2 * PAGE, 0), (2 * PAGE - 1, 1)):
+        assert subprocess.run([*command, f"--max-memory={size}"], timeout=60).returncode == code
+    need_from_npm("jco")
+    program, _ = wasm_chat.find_node()
+    host = [program, "--no-warnings", wasm_chat.SOURCES / "node/component_host.mjs"]
+    assert subprocess.run([*host, addon, library, guest], timeout=60).returncode == 0
+    bounded = [*host, "--max-memory", str(4 * PAGE), addon, library, guest]
+    done = subprocess.run(bounded, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 1 and "instantiates a core module again" in done.stderr
+
+
+def test_objects_that_no_memory_holds_are_refused_with_a_limit(library, tmp_path):
+    text = (
+        '(module (type $a (array i8)) (func (export "_start") (drop (array.new_default $a (i32.const 9)))))'
+    )
+    command = [sys.executable, "-m", "headrace", "wasm", str(assembled(tmp_path / "objects.wasm", text))]
+    assert subprocess.run(command, timeout=60).returncode == 0
+    bounded = [*command, f"--max-memory={PAGE}"]
+    done = subprocess.run(bounded, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 1 and "gc feature" in done.stderr
+
+
 def test_a_guests_bytes_are_divided_among_its_memories_and_tables():
     def of(*tables: str) -> bytes:
         return bytes(wasmtime.wat2wasm("(module (memory 1)" + "".join(f"(table {t})" for t in tables) + ")"))

@@ -274,17 +274,15 @@ def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model
 def test_the_aliases_of_the_command_are_added_to_those_of_its_configurations(
     library, model, guest, monkeypatch
 ):
-    aliases = {"model_aliases": {"mine": str(model)}}
-    options = (
-        guest,
-        "--alias",
-        f"tiny={model}",
-        "--config",
-        json.dumps({**json.loads(THREADS[1]), **aliases}),
-    )
+    mine = {"mine": str(model)}
     monkeypatch.setenv("HEADRACE_CONFIG", json.dumps({"model_aliases": {"ours": str(model)}}))
-    for name in ("tiny", "mine", "ours"):
-        assert "2+3=5" in headrace_wasm(*options, "--", "--model", name, "What is 2+3?"), name
+    for aliases in ({"model_aliases": mine}, {"model-aliases": mine}, {"service": {"model_aliases": mine}}):
+        config = json.dumps({**json.loads(THREADS[1]), **aliases})
+        options = (guest, "--alias", f"tiny={model}", "--config", config)
+        for name in ("tiny", "mine", "ours"):
+            assert "2+3=5" in headrace_wasm(*options, "--", "--model", name, "What is 2+3?"), name
+    wrong = ("--config", '{"model_aliases": 7}', "--alias", f"tiny={model}")
+    assert "was refused with 1" in headrace_wasm(guest, *wrong, code=1)
 
 
 def test_parameters_that_are_no_json_are_an_error_that_names_them(guest_of_one_page):

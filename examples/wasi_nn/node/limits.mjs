@@ -56,12 +56,24 @@ function definitions(bytes) {
  * so each memory gets the same part; tables get what they begin with, and may grow within their part. */
 export function boundMemory(mostBytes, guest) {
   const { memories, tables } = definitions(guest);
-  const least = Math.max(0, ...tables.map((table) => table.least)), most = Math.max(least, ...tables.map((table) => table.most));
+  const least = Math.max(0, ...tables.map((table) => table.least));
+  const most = Math.max(least, ...tables.map((table) => table.most));
   const part = Math.floor(mostBytes / TABLES_PART / ELEMENT / Math.max(tables.length, 1));
   const elements = Math.max(least, Math.min(most, part));
   const ofMemories = Math.max(mostBytes - tables.length * elements * ELEMENT, 0);
   v8.setFlagsFromString(`--wasm-max-mem-pages=${Math.floor(ofMemories / PAGE / Math.max(memories, 1))}`);
   if (tables.length) v8.setFlagsFromString(`--wasm-max-table-size=${elements}`);
+}
+
+/** WebAssembly.instantiate for the core modules of a guest with a limit: what is counted above is there once. */
+export function instantiateOnce() {
+  const known = new WeakSet();
+  return (module, imports) => {
+    if (known.has(module))
+      throw new Error('the guest instantiates a core module again, for which --max-memory leaves no room');
+    known.add(module);
+    return WebAssembly.instantiate(module, imports);
+  };
 }
 
 /** Whether this is the process that runs the guest. Else one is made of the same command line, which is ended when the

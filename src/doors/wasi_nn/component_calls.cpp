@@ -1,7 +1,6 @@
 // What components call: graphs, their contexts, conversations.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -147,11 +146,8 @@ Made Host::load(Call& call) {
         const auto parts = items_of(call.given(0));
         return load_model(call, parts.size(), parts.size() == 1 ? bytes_of(parts[0]) : std::string(), 1);
     }
-    const std::uint32_t parts = word_of(call.given(1));
-    if (parts != 1) return load_model(call, parts, {}, 2);
-    std::array<std::uint32_t, 2> part{};  // where the bytes are, and how many
-    std::memcpy(part.data(), lying_at(word_of(call.given(0)), sizeof part).data(), sizeof part);
-    return load_model(call, parts, lying_at(part[0], part[1]), 2);
+    const auto parts = parts_lying_at(word_of(call.given(0)), word_of(call.given(1)));
+    return load_model(call, parts.size(), parts.empty() ? std::string_view() : parts.front(), 2);
 }
 
 Made Host::load_model(Call& call, std::size_t parts, std::string_view model, std::size_t encoding_at) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 
 namespace headrace::wasi_nn::component {
@@ -168,8 +169,8 @@ Made Host::error_data(Call& call) { return call.store.text(at<Failure>(call, cal
 
 // Lists of bytes.
 
-/// Such a list is many times its size when wasmtime passes it. _component.py has a component pass where it
-/// lies and its size instead, as two parameters, where it can.
+/// Such a list is many times its size when wasmtime passes it. `headrace wasm` has a component pass where it
+/// lies and its size instead, as two parameters, and take it as a string in Latin-1 (_wasm_binary.py).
 bool Host::is_in_place(const Call& call) const { return memories_ && call.arguments.size() == 4; }
 
 std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const {
@@ -178,6 +179,22 @@ std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const
         throw GuestEnded(fmt::format("the guest passed {} bytes at {}, which reach outside its memory of {}",
                                      size, pointer, memory.size()));
     return {reinterpret_cast<const char*>(memory.data()) + pointer, size};
+}
+
+/// Of a list of lists of bytes.
+std::vector<std::string_view> Host::parts_lying_at(std::uint32_t pointer, std::uint32_t count) const {
+    std::array<std::uint32_t, 2> part{};  // where its bytes are, and how many
+    constexpr std::uint32_t size = sizeof part;
+    if (pointer % sizeof part[0] != 0 || count > UINT32_MAX / size)
+        throw GuestEnded(
+            fmt::format("the guest passed a list of {} at {}, where none can be", count, pointer));
+    const std::string_view list = lying_at(pointer, count * size);
+    std::vector<std::string_view> parts;
+    for (std::size_t at = 0; at < list.size(); at += size) {
+        std::memcpy(part.data(), list.data() + at, size);
+        parts.push_back(lying_at(part[0], part[1]));
+    }
+    return parts;
 }
 
 // Tensors.
@@ -197,6 +214,9 @@ Made Host::tensor_type(Call& call) {
     return call.store.name(name_of_tensor_type(at<Tensor>(call, call.given(0)).type));
 }
 
-Made Host::tensor_data(Call& call) { return call.store.bytes(at<Tensor>(call, call.given(0)).data); }
+Made Host::tensor_data(Call& call) {
+    const std::string& data = at<Tensor>(call, call.given(0)).data;
+    return memories_ ? call.store.latin_1(data) : call.store.bytes(data);
+}
 
 }  // namespace headrace::wasi_nn::component

@@ -81,6 +81,7 @@ private:
     Made error_data(Call& call);
     bool is_in_place(const Call& call) const;
     std::string_view lying_at(std::uint32_t pointer, std::uint32_t size) const;
+    std::vector<std::string_view> parts_lying_at(std::uint32_t pointer, std::uint32_t count) const;
 
     Made new_tensor(Call& call);
     Made tensor_dimensions(Call& call);

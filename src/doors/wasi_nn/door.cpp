@@ -238,7 +238,7 @@ int Door::open_session(void* ctx, std::optional<std::uint32_t> graph, const char
     if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
     if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
-        const std::string_view name(session, strnlen(session, 4096));
+        const std::string_view name(session, strnlen(session, kLongestName + 1));
         HR_ASSIGN(const GraphId used, graph ? Result<GraphId>(*graph) : table.first_graph());
         HR_ASSIGN(*context, table.open(used, name));
         return 0;

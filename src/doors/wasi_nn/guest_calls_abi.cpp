@@ -93,14 +93,11 @@ wasi_nn_error call_init_execution_context_with_session(const GuestCall& call) {
     constexpr std::string_view function = "init_execution_context";
     const std::uint32_t name = call.a[1], size = call.a[2];
     if (!call.has(name, size)) return call.refused(function, "the session's name");
-    std::array<char, 256> session{};  // ends with a NUL, as the library wants it
-    if (size >= session.size())
-        return static_cast<wasi_nn_error>(headrace::wasi_nn::guests_door().refuse(
-            call.backend, function,
-            fmt::format("the session's name has {} bytes, and {} are the most", size, session.size() - 1)));
-    if (size) std::memcpy(session.data(), call.at<char>(name), size);
+    // Ends with a NUL, as the library wants it, which refuses a name that is too long.
+    const std::string session(call.at<char>(name),
+                              std::min<std::size_t>(size, headrace::wasi_nn::kLongestName + 1));
     return giving_number(call, function, call.a[3], [&](std::uint32_t* context) {
-        return headrace_init_execution_context(call.backend, call.a[0], session.data(), context);
+        return headrace_init_execution_context(call.backend, call.a[0], session.c_str(), context);
     });
 }
 
