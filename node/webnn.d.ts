@@ -7,7 +7,6 @@ export type MLGruWeightLayout = "zrn" | "rzn";
 export type MLInputOperandLayout = "nchw" | "nhwc";
 export type MLInterpolationMode = "nearest-neighbor" | "linear";
 export type MLLstmWeightLayout = "iofg" | "ifgo";
-/** "int4" | "uint4": with headrace/webnn/extensions. */
 export type MLOperandDataType = "float32" | "float16" | "int32" | "uint32" | "int64" | "uint64" | "int8" | "uint8" | "int4" | "uint4";
 export type MLPaddingMode = "constant" | "edge" | "reflection";
 export type MLPowerPreference = "default" | "high-performance" | "low-power";

@@ -29,6 +29,8 @@ ENUMS = {
         "uint64",
         "int8",
         "uint8",
+        "int4",  # these two, of conformance cases, are ahead of the IDL: two elements a byte
+        "uint4",
     ),
     "MLPaddingMode": ("constant", "edge", "reflection"),
     "MLPowerPreference": ("default", "high-performance", "low-power"),
@@ -36,8 +38,6 @@ ENUMS = {
     "MLRecurrentNetworkDirection": ("forward", "backward", "both"),
     "MLRoundingType": ("floor", "ceil"),
 }
-# Data types ahead of the IDL: two elements a byte.
-AHEAD = ("int4", "uint4")
 # The IDL's type of a parameter whose own type does not tell it, by operator and parameter or by parameter.
 KINDS = {
     "activations": "MLRecurrentNetworkActivation[]",
@@ -93,7 +93,7 @@ RANKS = {
 RESULT_TYPES = {
     "argMax": ["int32", "int64"],
     "argMin": ["int32", "int64"],
-    "cast": [*ENUMS["MLOperandDataType"], *AHEAD],
+    "cast": list(ENUMS["MLOperandDataType"]),
     "dequantizeLinear": "scale",
     "quantizeLinear": "zeroPoint",
     "where": "trueValue",
@@ -139,7 +139,7 @@ def kind_of(op, name, parameter):
 
 
 def operand_limits(op, name, limits):
-    types = [t for t in limits["dataTypes"] if t in (*ENUMS["MLOperandDataType"], *AHEAD)]
+    types = [t for t in limits["dataTypes"] if t in ENUMS["MLOperandDataType"]]
     left_out = TYPES_LEFT_OUT.get(f"{op}.{name}", ())
     least, most = RANKS.get(f"{op}.{name}", (None, None))
     ranks = limits["rankRange"]
@@ -191,8 +191,6 @@ def operators_text(table, most):
         NOTICE,
         f"export const greatestRank = {most};",
         f"export const enums = {json.dumps(ENUMS)};",
-        "/** Ahead of the specification, which headrace/webnn/extensions turns on. */",
-        f"export const dataTypesAhead = {json.dumps(AHEAD)};",
         "/** Parameters and options: [name, kind, name in the catalog]; operands in the catalog's order. */",
         "export const operators = [",
         *(f"  {json.dumps(entry)}," for entry in table),
@@ -246,10 +244,6 @@ def limits_types(entry):
 def types_text(table):
     head, methods = zip(*(operator_types(entry) for entry in table), strict=True)
     enums = [f"export type {name} = {' | '.join(map(json.dumps, values))};" for name, values in ENUMS.items()]
-    ahead = " | ".join(map(json.dumps, AHEAD))
-    for i, line in enumerate(enums):
-        if line.startswith("export type MLOperandDataType"):
-            enums[i] = f"/** {ahead}: with headrace/webnn/extensions. */\n{line[:-1]} | {ahead};"
     text = (ROOT / "node/types/webnn.d.ts.in").read_text()
     for name, lines in {
         "enums": enums,

@@ -120,11 +120,6 @@ function differences(a, e, dtype) {
   });
 }
 
-/** Data types of 4 bits are ahead of the specification's IDL; some cases have them. */
-export const hasFourBits = ({ inputs, expected }) =>
-  [...Object.values(inputs), ...Object.values(expected)].some(({ dtype }) => /^u?int4$/.test(dtype));
-export const turnOnExtensions = (ml) => ml[Symbol.for('headrace.extensions')]();
-
 /** Adds a case's operators; every operand and result by name. */
 function addOperators(builder, known, operators) {
   const resolve = (value) => {
@@ -158,20 +153,12 @@ export async function failureOf(context, { inputs, operators, expected, toleranc
   const graph = await builder.build(outputs);
   const read = {};
   for (const [name, spec] of Object.entries(inputs).filter(([, { constant }]) => !constant)) {
-    read[name] = await context.createTensor({
-      dataType: spec.dtype,
-      shape: spec.shape,
-      writable: true,
-    });
+    read[name] = await context.createTensor({ dataType: spec.dtype, shape: spec.shape, writable: true });
     context.writeTensor(read[name], bytesOf(arrayOf(spec)));
   }
   const written = {};
   for (const [name, { dataType, shape }] of Object.entries(outputs))
-    written[name] = await context.createTensor({
-      dataType,
-      shape,
-      readable: true,
-    });
+    written[name] = await context.createTensor({ dataType, shape, readable: true });
   context.dispatch(graph, read, written);
   for (const [name, spec] of Object.entries(expected)) {
     const { dataType, shape } = outputs[name];

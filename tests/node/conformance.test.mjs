@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import '../../node/webnn.mjs';
-import { failureOf, hasFourBits, mismatch, parseCases } from './conformance.mjs';
+import { failureOf, mismatch, parseCases } from './conformance.mjs';
 
 const folder = resolve(dirname(fileURLToPath(import.meta.url)), '../../../shared/wpt');
 const files = existsSync(folder)
@@ -22,27 +22,17 @@ test('there are conformance cases', { skip: files.length === 0 && `${folder} is 
   assert.ok(cases.length >= 1000, `${cases.length} cases`);
 });
 
-async function check(cases) {
-  const failures = [];
-  for (const one of cases) {
-    const reason = await failureOf(context, one).catch((error) => `${error.name}: ${error.message}`);
-    if (reason) failures.push(`${one.name}: ${reason}`);
-  }
-  assert.ok(cases.length > 0);
-  assert.equal(failures.length, 0, `${failures.length} of ${cases.length} fail:\n${failures.join('\n')}`);
-}
-
 for (const file of files)
-  test(`the cases of ${file} pass`, () => check(casesOf(file).filter((one) => !hasFourBits(one))));
-
-test(
-  'the cases with data types of 4 bits pass with the extensions',
-  { skip: files.length === 0 },
-  async () => {
-    await import('../../node/webnn-extensions.mjs');
-    await check(files.flatMap(casesOf).filter(hasFourBits));
-  },
-);
+  test(`the cases of ${file} pass`, async () => {
+    const cases = casesOf(file);
+    const failures = [];
+    for (const one of cases) {
+      const reason = await failureOf(context, one).catch((error) => `${error.name}: ${error.message}`);
+      if (reason) failures.push(`${one.name}: ${reason}`);
+    }
+    assert.ok(cases.length > 0);
+    assert.equal(failures.length, 0, `${failures.length} of ${cases.length} fail:\n${failures.join('\n')}`);
+  });
 
 test('values that differ by more than the tolerance are told', () => {
   const spec = { dtype: 'float32', shape: [2] };

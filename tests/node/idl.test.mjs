@@ -141,23 +141,14 @@ for (const [name, { members }] of Object.entries(interfaces)) {
     });
 }
 
-test('enumerations have the values of the IDL', { skip }, () => {
-  assert.deepEqual(enums, { ...idl.enums });
+test('enumerations have the values of the IDL, data types those of 4 bits besides', { skip }, () => {
+  const MLOperandDataType = [...idl.enums.MLOperandDataType, 'int4', 'uint4'];
+  assert.deepEqual(enums, { ...idl.enums, MLOperandDataType });
 });
 
-test('data types are those of the IDL', { skip }, async () => {
-  for (const dataType of idl.enums.MLOperandDataType)
+test('every data type can be had, and operators say which they take', { skip }, async () => {
+  for (const dataType of enums.MLOperandDataType)
     assert.equal((await context.createTensor({ dataType, shape: [2] })).dataType, dataType);
   const types = new Set(JSON.stringify(context.opSupportLimits()).match(/\bu?(?:int|float)\d+\b/g));
-  assert.deepEqual([...types].sort(), [...idl.enums.MLOperandDataType].sort());
-  for (const dataType of ['int4', 'uint4']) {
-    const descriptor = { dataType, shape: [2] };
-    await assertTypeError(() => context.createTensor(descriptor), true, dataType);
-    await assertTypeError(() => context.createConstantTensor(descriptor, new Uint8Array(1)), true, dataType);
-    await assertTypeError(() => newBuilder().input('x', descriptor), false, dataType);
-    await assertTypeError(() => newBuilder().constant(descriptor, new Uint8Array(1)), false, dataType);
-    await assertTypeError(() => newBuilder().constant(dataType, 1), false, dataType);
-    const builder = newBuilder();
-    await assertTypeError(() => builder.cast(builder.input('x', vector), dataType), false, dataType);
-  }
+  assert.deepEqual([...types].sort(), [...enums.MLOperandDataType].sort());
 });

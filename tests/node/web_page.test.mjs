@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { after, test } from 'node:test';
 
 import { engineOn } from '../web/engine.mjs';
-import { failureOf, parseCases, turnOnExtensions } from './conformance.mjs';
+import { failureOf, parseCases } from './conformance.mjs';
 import { doubled, product } from './onnx_models.mjs';
 
 const folder = new URL('../../../shared/wpt/', import.meta.url);
@@ -24,7 +24,6 @@ const napi = {
 const started = { addon, napi, files: { writeFile: writeFileSync, unlink: unlinkSync } };
 const { ml, load, connect, close } = engineOn(started, started);
 after(close);
-turnOnExtensions(ml); // cases have data types of 4 bits
 const newContext = () => ml.createContext({ accelerated: false });
 const vector = (length) => ({ dataType: 'float32', shape: [length] });
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 
-import { failureOf, parseCases, turnOnExtensions } from '../node/conformance.mjs';
+import { failureOf, parseCases } from '../node/conformance.mjs';
 import { product } from '../node/onnx_models.mjs';
 import { bytesOf, engineInNode, names, skipOf, skipUnbuilt } from './in_node.mjs';
 
@@ -186,7 +186,6 @@ for (const name of names)
     });
 
     const isLong = name === names[1]; // each case once is enough: the kernels are the same
-    turnOnExtensions(engine.ml); // cases have data types of 4 bits
     for (const file of isLong ? files : [])
       await t.test(`the cases of ${file} pass`, async () => {
         const context = await newContext();

@@ -1,5 +1,5 @@
 // What test_browser.py calls in a page.
-import { failureOf, parseCases, turnOnExtensions } from '../node/conformance.mjs';
+import { failureOf, parseCases } from '../node/conformance.mjs';
 import * as web from '../../node/lib/web/index.js';
 
 const fetched = async (url) => (await fetch(url)).text();
@@ -22,7 +22,6 @@ window.page = {
   },
   /** [cases, failures] of a file of conformance cases. */
   async conformance(url) {
-    if (!context) turnOnExtensions(navigator.ml);
     context ??= await navigator.ml.createContext();
     const { cases } = parseCases(await fetched(url));
     const failures = [];

@@ -6,7 +6,7 @@ import {
   isObject,
   printable,
   requireArguments,
-  toDataType,
+  toEnum,
   toDimension,
   toNumber,
   toOperandDescriptor,
@@ -60,7 +60,7 @@ function constantOfBuffer(state, first, second) {
 }
 
 function constantOfNumber(state, first, second) {
-  const dataType = toDataType(first, 'constant: dataType');
+  const dataType = toEnum('MLOperandDataType', first, 'constant: dataType');
   const value = toNumber(second, 'constant: value');
   checkCanBuild(state, 'constant');
   return constantOfBytes(state, { dataType, shape: [] }, scalarBytes(dataType, value));

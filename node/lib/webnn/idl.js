@@ -1,7 +1,7 @@
 // WebIDL's conversions (https://webidl.spec.whatwg.org/) of what callers pass, as far as WebNN needs them. `what`
 // names the value in messages: "matmul: parameter 1".
 import { wellFormed } from '../text.js';
-import { dataTypesAhead, enums } from './operators.js';
+import { enums } from './operators.js';
 
 /** What is ahead of the specification, off until headrace/webnn/extensions turns it on. */
 export const ahead = { isOn: false };
@@ -61,21 +61,12 @@ function toText(value, what) {
 
 export const toUSVString = (value, what) => wellFormed(toText(value, what));
 
-function toOneOf(values, type, value, what) {
+export function toEnum(type, value, what) {
   const text = toText(value, what);
-  if (!values.includes(text))
-    throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${values.join(', ')}`);
+  if (!enums[type].includes(text))
+    throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${enums[type].join(', ')}`);
   return text;
 }
-
-export const toEnum = (type, value, what) => toOneOf(enums[type], type, value, what);
-
-const allDataTypes = [...enums.MLOperandDataType, ...dataTypesAhead];
-/** Of these data types, those that callers may use. */
-export const offered = (types = allDataTypes) =>
-  ahead.isOn ? types : types.filter((type) => !dataTypesAhead.includes(type));
-/** MLOperandDataType. */
-export const toDataType = (value, what) => toOneOf(offered(), 'MLOperandDataType', value, what);
 
 /** sequence<T>. A method of null or undefined means that the object has none. */
 export function toSequence(value, what, convert) {
@@ -176,7 +167,7 @@ function member(dictionary, name, what) {
 export function toOperandDescriptor(value, what, toExtent = toIndex) {
   const dictionary = toDictionary(value, what);
   return {
-    dataType: toDataType(member(dictionary, 'dataType', what), `${what}: dataType`),
+    dataType: toEnum('MLOperandDataType', member(dictionary, 'dataType', what), `${what}: dataType`),
     shape: toSequence(member(dictionary, 'shape', what), `${what}: shape`, toExtent),
   };
 }

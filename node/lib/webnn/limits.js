@@ -1,11 +1,10 @@
-import { offered } from './idl.js';
-import { greatestRank, operators } from './operators.js';
+import { enums, greatestRank, operators } from './operators.js';
 
-const tensorLimits = (types, [min, max]) => ({ dataTypes: [...offered(types)], rankRange: { min, max } });
+const tensorLimits = (types, [min, max]) => ({ dataTypes: [...types], rankRange: { min, max } });
 
 /** MLOpSupportLimits, new at each call. */
 export function supportLimits(maxTensorByteLength) {
-  const any = () => tensorLimits(undefined, [0, greatestRank]);
+  const any = () => tensorLimits(enums.MLOperandDataType, [0, greatestRank]);
   const limits = {
     preferredInputLayout: 'nchw',
     maxTensorByteLength,

@@ -2,10 +2,8 @@
 import { castNumber, describe } from './data_types.js';
 import {
   isObject,
-  offered,
   printable,
   requireArguments,
-  toDataType,
   toDictionary,
   toEnum,
   toFloat,
@@ -38,7 +36,7 @@ const kinds = {
   indices: [(value, what) => toSequence(value, what, toIndex), 'integers'],
   unsignedLongs: [(value, what) => toSequence(value, what, toUnsignedLong), 'integers'],
   splits: [toIndexOrIndices, 'integers'],
-  MLOperandDataType: [toDataType, 'data_type'],
+  MLOperandDataType: [(value, what) => toEnum('MLOperandDataType', value, what), 'data_type'],
 };
 
 function kindOf(name) {
@@ -53,7 +51,7 @@ function checkOperand(operand, builder, { types, ranks: [least, most] }, what) {
   const { dataType, shape } = operand.descriptor;
   if (!types.includes(dataType))
     throw new TypeError(
-      `${what} is ${describe(operand.descriptor)}; allowed data types: ${offered(types).join(', ')}`,
+      `${what} is ${describe(operand.descriptor)}; allowed data types: ${types.join(', ')}`,
     );
   if (shape.length < least || shape.length > most)
     throw new TypeError(
