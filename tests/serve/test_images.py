@@ -169,9 +169,9 @@ def test_responses_messages_and_ollama_read_images_too(servers, expected):
     assert answer["output"][-1]["content"][0]["text"].strip().startswith(wanted)
     block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     given = [{"role": "user", "content": [block, {"type": "text", "text": "What do you see?"}]}]
-    body = {"messages": given, "max_tokens": TOKENS, **options}
+    body = {"model": "any", "messages": given, "max_tokens": TOKENS, **options}
     assert server.json("/v1/messages", body)["content"][0]["text"].strip().startswith(wanted)
-    counted = server.json("/v1/messages/count_tokens", {"messages": given})["input_tokens"]
+    counted = server.json("/v1/messages/count_tokens", {"model": "any", "messages": given})["input_tokens"]
     assert (
         counted
         == server.json("/v1/chat/completions", chat(ONE, "What do you see?"))["usage"]["prompt_tokens"]
@@ -230,7 +230,7 @@ def test_other_apis_name_a_wrong_image_too(servers):
     server = servers["llava"]
     for source in ({"type": "url", "url": "http://example.org/a.png"}, {"type": "file", "file_id": "a"}):
         block = {"type": "image", "source": source}
-        body = {"messages": [{"role": "user", "content": [block]}], "max_tokens": 4}
+        body = {"model": "any", "messages": [{"role": "user", "content": [block]}], "max_tokens": 4}
         answer = server.post("/v1/messages", body)
         assert answer.status_code == 400
         assert "messages.0.content.0.source.type" in answer.text and "nothing is fetched" in answer.text

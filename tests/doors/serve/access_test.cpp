@@ -58,18 +58,6 @@ TEST(Access, KeepsTheNamesOfKeysThatStayAndGivesThoseOfOthersToNobody) {
 
 TEST(Access, IsFreeWithoutKeys) { EXPECT_EQ(Access({}).client_of(HttpRequest()), ""); }
 
-TEST(Origins, AreRefusedUnlessTheyAreNamed) {
-    EXPECT_FALSE(allows_origin("", "http://a.example"));
-    EXPECT_TRUE(allows_origin("*", "http://a.example"));
-    EXPECT_TRUE(allows_origin("http://b.example,http://a.example", "http://a.example"));
-    EXPECT_FALSE(allows_origin("http://a.example", "http://a.example.evil"));
-    EXPECT_TRUE(allows_origin("localhost", "http://localhost:3000"));
-    EXPECT_TRUE(allows_origin("localhost", "http://[::1]:3000"));
-    EXPECT_TRUE(allows_origin("localhost", "https://127.0.0.1"));
-    EXPECT_FALSE(allows_origin("localhost", "http://localhost.evil"));
-    EXPECT_FALSE(allows_origin("localhost", "null"));
-}
-
 TEST(Routes, SayWhichMethodsAPathTakes) {
     EXPECT_EQ(methods_of("/props"), "GET, HEAD, POST, OPTIONS");
     EXPECT_EQ(methods_of("/v1/health"), "GET, HEAD, OPTIONS");

@@ -15,6 +15,16 @@
 
 namespace headrace::serve {
 
+namespace {
+
+/// llama-server's names of what makes drafts.
+std::string_view drafts_by(const ServedModel& model, const Json& settings) {
+    if (settings.value("speculative", false) == false) return "none";
+    return model.given().parameters.find("draft_model") ? "draft-simple" : "ngram-simple";
+}
+
+}  // namespace
+
 Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
     Json all = json_object_of<Json>(model.engine().effective(parameters));
     // By the names that llama-server shows; requests may use either.
@@ -25,6 +35,12 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
         }
     all["max_tokens"] = all["n_predict"];
     all["stream"] = streams;
+    // Of completions, which are no chats.
+    all["chat_format"] = "Content-only";
+    all["generation_prompt"] = "";
+    all["reasoning_in_content"] = false;
+    all["backend_sampling"] = false;
+    all["speculative.types"] = drafts_by(model, all);
     return all;
 }
 
@@ -69,6 +85,9 @@ HttpResponse props(Service& service, const HttpRequest& http) {
                          {"bos_token", info.begin_of_text},
                          {"eos_token", info.end_of_text},
                          {"model_ftype", weights_kind(info)},
+                         {"cors_proxy_enabled", false},
+                         {"ui", service.options().offers_page},
+                         {"ui_settings", Json::object()},
                          {"endpoint_slots", service.options().offers_slots},
                          {"endpoint_props", service.options().changes_props},
                          {"endpoint_metrics", service.options().offers_metrics},
@@ -141,16 +160,13 @@ int slot_of(const HttpRequest& http, std::size_t count) {
     const std::string text = http.path.substr(http.path.rfind('/') + 1);
     int slot = -1;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), slot);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || slot < 0 ||
-        std::cmp_greater_equal(slot, count))
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || slot < 0)
         throw wrong_field("id_slot", fmt::format("is '{:.20}'; it must be from 0 to {}", text, count - 1));
-    return slot;
+    return slot % static_cast<int>(count);  // one beyond the last counts round
 }
 
 /// In the folder that the operator named, and nowhere else.
 std::string saved_path(const Service& service, const Fields& body, std::string& name) {
-    if (service.options().slot_save_path.empty())
-        throw not_offered("This server does not support slots action. Start it with `--slot-save-path`");
     name = body.required_text("filename");
     const bool is_plain = !name.empty() && name.size() < 200 && name.front() != '.' &&
                           std::ranges::all_of(name, [](unsigned char c) {
@@ -164,6 +180,8 @@ std::string saved_path(const Service& service, const Fields& body, std::string& 
 }  // namespace
 
 HttpResponse change_slot(Service& service, const HttpRequest& http) {
+    if (service.options().slot_save_path.empty())
+        throw not_offered("This server does not support slots action. Start it with `--slot-save-path`");
     const auto model = service.queried_model(http, true);
     const int slot = slot_of(http, model->places().count());
     const auto action = http.query.find("action");

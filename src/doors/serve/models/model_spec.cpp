@@ -42,6 +42,7 @@ ModelSpec::Given beside(const ServeOptions& options, const std::string& path, bo
     ModelSpec::Given given{
         .path = path, .is_graph = is_graph_file(path), .is_listed = is_listed, .options = options};
     given.ranks = ranks;
+    given.required = ranks ? Role::scores : Role::vectors;
     given.parameters = {{"embeddings", true}, {"log_level", "warn"}};
     for (const char* shared : {"n_threads", "devices", "log_file", "log_format"})
         if (const ParameterValue* value = options.parameters.find(shared))

@@ -25,8 +25,9 @@ public:
         std::vector<std::string> names = {};  ///< the first is its id
         std::vector<std::string> tags = {};
         std::string path = {};
-        bool is_graph = false, ranks = false;  ///< ranks: of a graph
+        bool is_graph = false, ranks = false;  ///< ranks: it is the model of --rank
         bool is_listed = false;  ///< by a folder or a file, and not named by the program's arguments
+        std::optional<Role> required = {};
         ServeOptions options = {};
         Parameters parameters = {};
         TextEncoderOptions encoder = {};
@@ -40,6 +41,8 @@ public:
     const std::vector<std::string>& tags() const { return given_.tags; }
     const std::string& path() const { return given_.path; }
     bool is_graph() const { return given_.is_graph; }
+    /// Of --embed and --rank: what it must do.
+    std::optional<Role> required_role() const { return given_.required; }
     bool is_listed() const { return given_.is_listed; }
     const ServeOptions& options() const { return given_.options; }
     const Parameters& parameters() const { return given_.parameters; }

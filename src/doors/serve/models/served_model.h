@@ -78,8 +78,8 @@ public:
     /// Sessions of one client are not another's, however the request spells the parameter. Throws
     /// headrace::Exception for parameters that are wrong.
     void keep_session_apart(Parameters& parameters, const std::string& client) const;
-    /// What the model would read for a request.
-    RenderedPrompt render(const Request& request) const;
+    /// What the model would read for a request. names: for errors.
+    RenderedPrompt render(const Request& request, const FieldNames& names = {}) const;
 
     /// Of those of a reply, what the load has not said.
     std::vector<Warning> new_warnings(const Reply& reply) const;

@@ -68,6 +68,14 @@ ApiError unknown_model(std::string_view name) {
         fmt::format("there is no model '{:.100}'; GET /v1/models lists those that there are", name));
 }
 
+/// A model of another kind would never be asked.
+void check_role(const ModelSpec& spec, Role role) {
+    if (const auto required = spec.required_role(); required && *required != role)
+        throw Exception(Code::unsupported,
+                        fmt::format("{}: the model {}; --{} takes one that {}", spec.path(), work_of(role),
+                                    *required == Role::vectors ? "embed" : "rank", work_of(*required)));
+}
+
 /// What options do not say the environment does.
 ServerLog log_of(const ServeOptions& options) {
     const LogEnvironment usual = log_environment();
@@ -194,6 +202,7 @@ std::shared_ptr<Resident> Service::open(const ModelSpec& spec) {
                                               given.parallel, options_.most_per_key,
                                               encoder_records_.of(spec.id()));
     LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
+    check_role(spec, role_of(model.kind()));
     for (const Warning& warning : model.warnings())
         log_.say(LogLevel::warn, spec.id() + ": " + warning.message, {{"parameter", warning.parameter}});
     const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};

@@ -102,6 +102,17 @@ std::optional<std::int64_t> Fields::integer(std::string_view key, std::int64_t l
     return number;
 }
 
+std::optional<double> Fields::number(std::string_view key, double least, double most) const {
+    const Json* value = any(key);
+    if (!value) return std::nullopt;
+    if (!value->is_number()) wrong(key, fmt::format("a number from {} to {}", least, most));
+    const auto number = value->get<double>();
+    if (!(number >= least && number <= most))
+        throw wrong_field(
+            name(key), fmt::format("is {}; it must be a number from {} to {}", value->dump(), least, most));
+    return number;
+}
+
 const Json* Fields::list(std::string_view key) const {
     const Json* value = any(key);
     if (value && !value->is_array()) wrong(key, "a list");
