@@ -213,7 +213,9 @@ Operand contrib_mrotary_embedding(OpWriter& g, const Node& node) {
     const Operand positions =
         g.expand(checked_numbers(g, g.cast(node.operand(1), ElementType::i64), "a position", 0, table[0] - 1),
                  {3, s[0], s[2]});
-    const auto which = positions_of_angles(node, g.fixed(table[1], "the number of angles"));
+    const std::int64_t angles = g.fixed(table[1], "the number of angles");
+    OpWriter::check_extent(angles);
+    const auto which = positions_of_angles(node, angles);
     Operand y = rotated(g, x, own_angles(g, cos, positions, which), own_angles(g, sin, positions, which),
                         node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
     y = g.times(y, node.real("scale", 1));

@@ -170,8 +170,8 @@ Operand unfold_tensor(OpWriter& g, const Node& node) {
     const Dim extent = g.shape(x).at(static_cast<std::size_t>(axis));
     invalid_if(size < 1 || step < 1 || is_at_least(extent, size) == Answer::no,
                "size is {} and step {}, each at least 1, for an extent of {}", size, step, extent.str());
-    OpWriter::check_extent(size);
-    const Dim count = divided_down(extent - size, step) + 1;
+    const Dim count = divided_down(extent - size, step) + 1, all = count * size;
+    OpWriter::check_extent(all.is_symbolic() ? size : all.size());
     const Numbers begins = Numbers(g, g.positions(count)) * step;
     const Numbers places = begins.shaped({count, 1}) + Numbers(g, g.positions(size)).shaped({1, size});
     const Operand y = g.op("gather", {x, places.x()}, {{"axis", axis}});
