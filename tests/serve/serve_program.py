@@ -178,7 +178,8 @@ def serve_arguments_are_refused(*arguments: object, status: int = 2, **variables
 def ask_openai(server: Served, key: str = "", checks_types: bool = True):
     """OpenAI's client of that server; what fails is not tried again.
 
-    checks_types: an answer without a field that its type has is an error. Of vectors in base64 the type is wrong.
+    checks_types: an answer without a field that its type has is an error. Wrong are the types of vectors in
+    base64, and of pieces of completions.
     """
     from openai import OpenAI
 

@@ -20,7 +20,7 @@ def server(serve):
 
 @pytest.fixture(scope="module")
 def client(server):
-    return ask_openai(server, checks_types=False)  # whose type has no null in pieces of a completion
+    return ask_openai(server, checks_types=False)
 
 
 @pytest.fixture(scope="module")
