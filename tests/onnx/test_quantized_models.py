@@ -250,3 +250,17 @@ def test_matrices_of_few_bits_stay_in_blocks(
     assert np.abs(y - wanted).max() <= tolerance * np.abs(wanted).max()
     # Rows are rounded 32 elements at a time: blocks of 16 are read in f32 whatever is allowed.
     assert used == ["block_gemm_f32" if block == 16 else kernel]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_blocks_of_16_take_the_files_size_in_memory(bits: int) -> None:
+    n, k, block = 64, 512, 16
+    q = Quantized()
+    packed = RNG.integers(0, 256, (n, k // block, block * bits // 8)).astype(np.uint8)
+    scales = RNG.uniform(0.01, 0.1, n * k // block).astype(np.float32)
+    inputs = ["x", q.store(packed), q.store(scales)]
+    y = q.node("MatMulNBits", inputs, domain="com.microsoft", N=n, K=k, bits=bits, block_size=block)
+    model = q.model([5, k], y)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    loaded = headrace.load(model, device="cpu")
+    assert loaded.executable.stats["constant_bytes"] <= 1.05 * (packed.nbytes + scales.nbytes)
