@@ -250,7 +250,7 @@ void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column
 
 bool has_block_gemm_int8(BlockFormat format) {
     return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
-            format == BlockFormat::q4_k || !is_of_ggml(format)) &&
+            format == BlockFormat::q4_k || (!is_of_ggml(format) && !has_blocks_of_16(format))) &&
            int8_variants() > 0;
 }
 

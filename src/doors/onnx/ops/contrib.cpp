@@ -155,11 +155,14 @@ Operand unpacked_matrix(OpWriter& g, const Node& node) {
 
 // --- that stay in blocks
 
-/// Whether the matrix stays in blocks: of 32 elements or multiples, all whole, with zero points in bits.
+/// Whether the matrix stays in blocks: of 16 elements or multiples, all whole, with zero points among the
+/// codes.
 bool stays_in_blocks(const Node& node, const PackedMatrix& m) {
-    const Operand zeros = node.optional(3);
-    return m.block % kBlockElements == 0 && m.k == m.blocks * m.block && !node.optional(4) &&
-           (!zeros || zeros->type == ElementType::u8);
+    const auto is_code = [&](float zero) {
+        return zero == std::floor(zero) && zero >= 0 && zero < static_cast<float>(1 << m.bits);
+    };
+    return m.block % (kBlockElements / 2) == 0 && m.k % kBlockElements == 0 && m.k == m.blocks * m.block &&
+           !node.optional(4) && std::ranges::all_of(zero_points_of(node, m), is_code);
 }
 
 /// A product with the matrix by scales in f32 and its codes, which passes leave in blocks.
