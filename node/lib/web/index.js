@@ -6,6 +6,7 @@ import { modelsOn } from './models.js';
 import { webnnBackend } from './webnn_backend.js';
 
 let started;
+let ours; // what install() has put in the page
 
 /** Once; a failure may be tried again. */
 function start(options) {
@@ -23,9 +24,9 @@ function start(options) {
   return started;
 }
 
-/** Browsers may have navigator.ml and reject every context. What install() has put there is not theirs. */
+/** Browsers may have navigator.ml and reject every context. */
 async function hasOwn() {
-  if (started && navigator.ml === (await started).ml) return false;
+  if (navigator.ml === ours) return false;
   try {
     (await navigator.ml.createContext()).destroy();
     return true;
@@ -42,11 +43,21 @@ async function hasOwn() {
 export async function install({ force = false, ...options } = {}) {
   if (!force && (await hasOwn())) return { ml: navigator.ml, isNative: true };
   const { ml, threads } = await start(options);
+  ours = ml;
   installOn(globalThis, ml);
   return { ml, isNative: false, threads };
 }
 
-/** `load` takes a URL or bytes, as that of `headrace`, with `progress`, `signal` and `cached` for what is fetched. */
-export const { load, loadTokenizer } = modelsOn(async () => (await start()).connect());
+const models = modelsOn(async () => (await start()).connect());
+/** The engine starts while files are fetched; why it does not, the call tells that needs it. */
+const starting =
+  (call) =>
+  (...given) => {
+    start().catch(() => {});
+    return call(...given);
+  };
+/** A model of a URL or of bytes: `load` of `headrace`, with `progress`, `signal` and `cached` for what is fetched. */
+export const load = starting(models.load);
+export const loadTokenizer = starting(models.loadTokenizer);
 
 export { HeadraceError, interfaces };
