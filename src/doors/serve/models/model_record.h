@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
