@@ -106,10 +106,9 @@ def _compiled(engine: wasmtime.Engine, binary: bytes, *, is_in_place: bool) -> t
     import wasmtime
     from wasmtime import component as model
 
-    changed = with_bytes_in_place(binary) if is_in_place else None
-    if changed is not None:
+    if is_in_place:
         try:
-            return True, model.Component(engine, changed)
+            return True, model.Component(engine, with_bytes_in_place(binary))
         except wasmtime.WasmtimeError:
             pass  # one that hands its imports on to a component inside, which wants lists
     return False, model.Component(engine, binary)

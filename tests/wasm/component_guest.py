@@ -285,7 +285,6 @@ class Guest:
     def __post_init__(self) -> None:
         engine, memories = _engine()
         binary = self.binary if self.passes_lists else with_bytes_in_place(self.binary)
-        assert binary is not None
         component = model.Component.deserialize(engine, _compiled(binary))
         self.store = wasmtime.Store(engine)
         in_place = None if self.passes_lists else memories

@@ -19,7 +19,7 @@ from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: 
 from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, BrokenHostError, Guest, text  # noqa: E402
 from guest_toolchains import need_from_npm  # noqa: E402
 from headrace._wasi_nn import Backend  # noqa: E402
-from headrace._wasm_binary import contents_of, with_bytes_in_place  # noqa: E402
+from headrace._wasm_binary import contents_of  # noqa: E402
 
 SUM_AND_PRODUCT = [
     ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
@@ -213,20 +213,6 @@ def test_every_byte_of_large_tensors_comes_back(host):
         call("tensor-data", {"of": 5}, RESULT),
     ]
     assert host(steps)[2::2] == [content.hex(), content[:128].hex(), ""]
-
-
-def test_a_component_passes_bytes_in_place_only_where_all_of_it_is_known():
-    def changed(wat: str) -> bytes | None:
-        return with_bytes_in_place(bytes(wasmtime.wat2wasm(wat)))
-
-    nothing = bytes(wasmtime.wat2wasm("(component (core module (memory 1)))"))
-    assert with_bytes_in_place(nothing) == nothing, "which imports nothing of it"
-    known = bytes(wasmtime.wat2wasm(text()))
-    both_ways = with_bytes_in_place(known)
-    assert both_ways is not None and len(both_ways) == len(known) + 14
-    other_name = FUNCTIONS["tensor-data"].type.replace('"self"', '"that"')
-    assert changed(text().replace(FUNCTIONS["tensor-data"].type, other_name, 1)) is None
-    assert with_bytes_in_place(known[:-1]) is None
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ Made Host::error_data(Call& call) { return call.store.text(at<Failure>(call, cal
 // Lists of bytes.
 
 /// Such a list is many times its size when wasmtime passes it. `headrace wasm` has a component pass where it
-/// lies and its size instead, as two parameters, and take it as a string in Latin-1 (_wasm_binary.py).
+/// lies and its size instead, as two parameters, where it can (_wasm_binary.py).
 bool Host::is_in_place(const Call& call) const { return memories_ && call.arguments.size() == 4; }
 
 std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const {
@@ -214,9 +214,6 @@ Made Host::tensor_type(Call& call) {
     return call.store.name(name_of_tensor_type(at<Tensor>(call, call.given(0)).type));
 }
 
-Made Host::tensor_data(Call& call) {
-    const std::string& data = at<Tensor>(call, call.given(0)).data;
-    return memories_ ? call.store.latin_1(data) : call.store.bytes(data);
-}
+Made Host::tensor_data(Call& call) { return call.store.bytes(at<Tensor>(call, call.given(0)).data); }
 
 }  // namespace headrace::wasi_nn::component

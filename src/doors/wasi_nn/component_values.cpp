@@ -138,19 +138,6 @@ Made Store::bytes(std::string_view bytes) const {
     return Made(wasmtime_, value);
 }
 
-Made Store::latin_1(std::string_view bytes) const {
-    std::string text(2 * bytes.size(), '\0');
-    char* end = text.data();
-    for (const char c : bytes) {  // without a branch: bytes of numbers are above 0x7F now and then
-        const auto byte = static_cast<std::uint8_t>(c);
-        const unsigned is_two = byte >> 7;
-        end[0] = static_cast<char>(is_two ? 0xC0 | byte >> 6 : byte);
-        end[1] = static_cast<char>(0x80 | (byte & 0x3F));
-        end += 1 + is_two;
-    }
-    return texts(Kind::string, {text.data(), end});
-}
-
 Made Store::words(std::span<const std::uint32_t> words) const {
     Value value{Kind::list};
     wasmtime_.list_new(&value.of.values, words.size());

@@ -142,8 +142,6 @@ public:
     /// An enumeration's case.
     Made name(std::string_view name) const;
     Made bytes(std::string_view bytes) const;
-    /// A string with a character for each byte.
-    Made latin_1(std::string_view bytes) const;
     Made words(std::span<const std::uint32_t> words) const;
     Made list(std::vector<Made> items) const;
     Made tuple(Made first, Made second) const;
