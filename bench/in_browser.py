@@ -28,7 +28,7 @@ from web.server import serving
 
 MODELS = ROOT / "build/bench/web"
 GEMMS = {"gemm_256": 256, "gemm_512": 512, "gemm_1024": 1024}
-QUANTISED = ROOT / "build/bench/quantised"  # by make bench-quantised
+QUANTIZED = ROOT / "build/bench/quantised"  # by make bench-quantised
 
 
 def write_gemm(size: int, path: Path) -> None:
@@ -56,8 +56,8 @@ def write_mobilenet(path: Path) -> None:
 def made(case: str) -> str:
     """The model's path on the server, once it is there."""
     if "." in case:
-        if not (QUANTISED / case / "model.onnx").exists():
-            sys.exit(f"{case}: {QUANTISED / case / 'model.onnx'} is missing; make bench-quantised writes it")
+        if not (QUANTIZED / case / "model.onnx").exists():
+            sys.exit(f"{case}: {QUANTIZED / case / 'model.onnx'} is missing; make bench-quantised writes it")
         return f"/build/bench/quantised/{case}/model.onnx"
     if case.startswith("minilm"):
         return "/build/models/minilm/onnx/model.onnx"

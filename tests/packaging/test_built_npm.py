@@ -173,7 +173,9 @@ def test_the_packages_keep_their_promises(packages: list[Path]):
         assert file.stat().st_size < MOST_BYTES, file.name
         with tarfile.open(file) as archive:
             assert "package/LICENSE" in archive.getnames()
-        assert not settings_in(file).keys() & {"scripts", "dependencies", "devDependencies"}, "installing runs nothing"
+        assert not settings_in(file).keys() & {"scripts", "dependencies", "devDependencies"}, (
+            "installing runs nothing"
+        )
 
 
 @pytest.mark.parametrize("arch", CPUS)
