@@ -195,6 +195,38 @@ def test_an_idle_server_stops_at_once_with_0(stop):
     running.remove(server)
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /completion HTTP/1.1\r\nHost: loc",
+        b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["headers", "body"],
+)
+def test_half_of_a_request_does_not_keep_a_server_from_its_end(sent):
+    server = Served()
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(sent)
+        assert server.json("/health") == {"status": "ok"}, "it has come"
+        assert server.stop() == 0
+        assert client.recv(1) == b""
+
+
+def test_an_answer_that_nobody_reads_does_not_keep_a_server_from_its_end():
+    server = Served("--ctx-size", 4096)
+    body = json.dumps({**ENDLESS, "n_predict": 3500, "n_probs": 50, "stream": True}).encode()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(
+            b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        wait_for(lambda: server.busy_slots() == 1, what="the answer to begin")
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(SECOND)
+        assert server.stop() == 0, "the second signal ends it"
+
+
 def test_health_tells_loading_from_ready(models):
     """The socket is there before the model, for a moment: a few starts may be needed to see that."""
     seen = set()

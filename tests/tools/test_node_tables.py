@@ -28,4 +28,4 @@ def test_javascript_python_and_the_door_have_the_same_data_types():
     with pytest.raises(ValueError, match="unknown data type 'none'; known: ") as raised:
         builder.input("x", [1], "none")
     known = str(raised.value).split("known: ")[1].split(", ")
-    assert known == DATA_TYPES == [*node_tables.ENUMS["MLOperandDataType"], *node_tables.AHEAD]
+    assert known == DATA_TYPES == list(node_tables.ENUMS["MLOperandDataType"])

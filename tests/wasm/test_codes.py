@@ -15,8 +15,8 @@ pytest.importorskip("onnx", reason="onnx is not installed: make setup installs i
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from headrace.wasm import WasiNn  # noqa: E402
+from loop_model import counting  # noqa: E402
 from module_guest import Guest, wat  # noqa: E402
-from test_limits import counting  # noqa: E402
 
 PAGES = 4
 GRAPH, CONTEXT, OUT, NAME, TENSOR, SHAPE, PART, DATA = 0, 4, 8, 64, 512, 576, 640, 65536

@@ -12,12 +12,12 @@ import pytest
 import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
+pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 from guest_toolchains import need_from_npm  # noqa: E402
 from headrace._sandbox import OverrunError, Room, Sandbox, divided  # noqa: E402
 from headrace.wasm import run_guest  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
+from loop_model import counting  # noqa: E402
 
 PAGE = 65536
 CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "context_shift": True, "log_level": "none"}
@@ -44,33 +44,6 @@ ENDLESS = {
 
 def assembled(path: Path, text: str) -> Path:
     path.write_bytes(wasmtime.wat2wasm(text))
-    return path
-
-
-def counting(path: Path) -> Path:
-    """An ONNX model of one loop, which adds 1 to y as often as its input n says."""
-    scalar = {"n": TensorProto.INT64, "i": TensorProto.INT64, "go": TensorProto.BOOL, "on": TensorProto.BOOL}
-
-    def value(name: str) -> onnx.ValueInfoProto:
-        return helper.make_tensor_value_info(name, scalar.get(name, TensorProto.FLOAT), [])
-
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["before", "one"], ["after"])],
-        "body",
-        [value("i"), value("go"), value("before")],
-        [value("on"), value("after")],
-    )
-    graph = helper.make_graph(
-        [helper.make_node("Loop", ["n", "", "zero"], ["y"], body=body)],
-        "g",
-        [value("n")],
-        [value("y")],
-        [
-            helper.make_tensor(name, TensorProto.FLOAT, [], [number])
-            for name, number in (("zero", 0), ("one", 1))
-        ],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
     return path
 
 

@@ -123,19 +123,23 @@ TEST(Places, AreGivenInOrderAndTakenBack) {
 TEST(Places, ShowWhatTheirRequestsAskFor) {
     Places places(1, 0);
     auto first = places.enter("", -1);
-    first->asks_for({{"top_k", 7}}, true);
+    first->asks_for({{"top_k", 7}}, true, "mine");
     first->generated("a\nb", 2);
     PlaceState state = places.states().front();
     EXPECT_EQ(state.parameters, (Parameters{{"top_k", 7}}));
     EXPECT_TRUE(state.streams && state.has_new_line);
+    EXPECT_EQ(state.client, "mine");
     EXPECT_EQ(state.generated_tokens, 2);
     auto second = places.enter("", -1);
-    second->asks_for({{"top_k", 8}}, false);
+    second->asks_for({{"top_k", 8}}, false, "yours");
     first.reset();
     second->slot();
     state = places.states().front();
     EXPECT_EQ(state.parameters, (Parameters{{"top_k", 8}}));
     EXPECT_FALSE(state.streams || state.has_new_line);
+    EXPECT_EQ(state.client, "yours");
+    places.set_tokens(0, {1, 2}, "mine");
+    EXPECT_EQ(places.states().front().client, "mine");
 }
 
 TEST(Places, OfOneKeyAreLimited) {

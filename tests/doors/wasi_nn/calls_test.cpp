@@ -95,7 +95,8 @@ TEST_P(WasiNnCalls, OutputOneIsThePiecesMetadataThoughAnotherCallFailedBetweenTh
     ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_NE(library->compute(host.ctx(), context), 0) << "the answer is being read";
-    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("the conversation has an answer"));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
+                HasSubstr("the conversation has an answer"));
     while (library->compute_single(host.ctx(), context) == 0) continue;
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("output_tokens":)"));
 }

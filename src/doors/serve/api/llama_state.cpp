@@ -146,7 +146,8 @@ HttpResponse slots(Service& service, const HttpRequest& http) {
                      {"n_ctx", model->info().request_tokens},
                      {"speculative", speculates(*model)},
                      {"is_processing", state.is_processing}};
-        if (state.task >= 0) slot.update(work_of(*model, state));
+        // What another key's request asked for is nobody else's to see.
+        if (state.task >= 0 && state.client == http.client) slot.update(work_of(*model, state));
         all.push_back(std::move(slot));
     }
     const auto asked = http.query.find("fail_on_no_slot");
@@ -190,7 +191,13 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
         throw wrong_field("action", fmt::format("is '{:.20}'; it must be save, restore or erase", what));
     const Json given = http.body.empty() ? Json::object() : parse_body(http.body);
     const Fields body(given);
-    const std::vector<std::int32_t> tokens = model->places().states()[static_cast<std::size_t>(slot)].tokens;
+    const PlaceState state = model->places().states()[static_cast<std::size_t>(slot)];
+    if (!state.tokens.empty() && state.client != http.client)
+        throw ApiError(403, "permission_error",
+                       fmt::format("slot {} has what another key's request left; save and erase slots that "
+                                   "your own requests had",
+                                   slot));
+    const std::vector<std::int32_t>& tokens = state.tokens;
     Json answer = {{"id_slot", slot}};
     std::string path, name;
     if (what != "erase") {
@@ -208,12 +215,13 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
                 {{"n_saved", saved.tokens}, {"n_written", saved.bytes}, {"timings", {{"save_ms", ms()}}}});
         } else if (what == "restore") {
             SavedPrompt saved = model->engine().restore_prompt(path);
-            model->places().set_tokens(slot, std::move(saved.text));
+            model->places().set_tokens(slot, std::move(saved.text), http.client);
             answer.update(
                 {{"n_restored", saved.tokens}, {"n_read", saved.bytes}, {"timings", {{"restore_ms", ms()}}}});
         } else {
-            answer["n_erased"] = model->engine().forget_prompt(tokens);
-            model->places().set_tokens(slot, {});
+            // The engine forgets every prompt that these tokens begin or that begins with them.
+            answer["n_erased"] = std::min(model->engine().forget_prompt(tokens), std::int64_t(tokens.size()));
+            model->places().set_tokens(slot, {}, http.client);
         }
     } catch (const Exception& error) {
         ApiError shown = api_error(error);

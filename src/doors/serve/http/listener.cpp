@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -124,6 +125,28 @@ void remove_dead_socket(const std::string& path) {
     if (is_refused) ::unlink(path.c_str());
 }
 
+/// Of this process: one more than the largest that there may be.
+int most_descriptors() {
+    constexpr long kAny = 1 << 20;
+    const long most = sysconf(_SC_OPEN_MAX);
+    return static_cast<int>(most < 0 ? kAny : std::min(most, kAny));
+}
+
+/// host: an address, or the path of a socket, for which the port is 0.
+bool is_connection_of(int descriptor, const std::string& host, int port) {
+    sockaddr_storage own{}, other{};
+    socklen_t own_size = sizeof(own), other_size = sizeof(other);
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+        getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &other_size) != 0)
+        return false;
+    if (own.ss_family == AF_UNIX)
+        return port == 0 && host == reinterpret_cast<const sockaddr_un&>(own).sun_path;
+    const in_port_t bound = own.ss_family == AF_INET    ? reinterpret_cast<const sockaddr_in&>(own).sin_port
+                            : own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                                        : 0;
+    return port > 0 && ntohs(bound) == port;
+}
+
 }  // namespace
 
 struct Listener::Impl {
@@ -235,6 +258,14 @@ std::size_t Listener::ended_threads() const { return impl_->ended_threads; }
 
 void Listener::stop() {
     for (const auto& socket : impl_->sockets) socket->server.stop();
+}
+
+// httplib keeps the sockets of its connections to itself: ours are those of the process that have the address
+// where we listened.
+void Listener::break_off() {
+    for (int descriptor = 3; descriptor < most_descriptors(); ++descriptor)
+        for (const auto& socket : impl_->sockets)
+            if (is_connection_of(descriptor, socket->host, socket->port)) ::shutdown(descriptor, SHUT_RDWR);
 }
 
 }  // namespace headrace::serve

@@ -27,7 +27,7 @@ public:
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
             const auto counted = holders_.empty() ? std::optional(from.client) : std::nullopt;
             holders_.push_back(model_->places().enter(counted, task_.options.wanted_slot));
-            holders_.back()->asks_for(request.parameters, task_.options.streams);
+            holders_.back()->asks_for(request.parameters, task_.options.streams, from.client);
             start(request, from.client);
         }
     }

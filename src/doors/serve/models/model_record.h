@@ -15,6 +15,9 @@ namespace headrace::serve {
 /// sum += part, or sum -= part, of what only grows.
 void count(LanguageModelStatistics& sum, const LanguageModelStatistics& part, bool adds);
 void count(TextEncoderStatistics& sum, const TextEncoderStatistics& part, bool adds);
+/// Whether anybody asked for anything.
+inline bool has_worked(const LanguageModelStatistics& of) { return of.submitted > 0; }
+inline bool has_worked(const TextEncoderStatistics& of) { return of.calls > 0; }
 /// Of what is as it is now.
 void add_present(LanguageModelStatistics& sum, const LanguageModelStatistics& part);
 void add_present(TextEncoderStatistics& sum, const TextEncoderStatistics& part);
@@ -27,10 +30,12 @@ public:
     explicit ModelRecord(std::string id) : id_(std::move(id)) {}
 
     const std::string& id() const { return id_; }
-    /// What the model counted before, for others who have its engine, is not this name's.
+    /// What the model counted before for others who have its engine is not this name's; what its own load
+    /// counted is.
     void begin(const void* holder, const Model& model) {
         const std::lock_guard lock(mutex_);
-        parts_.push_back({holder, model, model.statistics()});
+        const Statistics before = model.statistics();
+        parts_.push_back({holder, model, has_worked(before) ? before : Statistics()});
     }
     void end(const void* holder) {
         const std::lock_guard lock(mutex_);

@@ -257,7 +257,7 @@ std::shared_ptr<const ModelSpec> Service::spec_for(const Json& body, Role role) 
         std::shared_ptr<const ModelSpec>& place = spec->is_graph() ? first_graph : first;
         if (!place) place = spec;
     }
-    if (has_listed() && named)
+    if (named && (has_listed() || first || first_graph))
         throw wrong_field("model",
                           fmt::format("'{:.100}' is not of that kind: it {}", name, work_of(named->role())));
     if (has_listed() && !name.empty()) throw unknown_model(name);
@@ -291,7 +291,10 @@ std::shared_ptr<ServedModel> Service::model_for(const HttpRequest& http, const J
 std::shared_ptr<ServedModel> Service::language_model(const HttpRequest& http, const Json& body) {
     const Json* name = Fields(body).any("model");
     const auto named = name && name->is_string() ? spec_of(name->get_ref<const std::string&>()) : nullptr;
-    if (named && !named->is_graph()) return acquire(http, body, *named).language;
+    if (named && named->is_graph())
+        throw wrong_field("model",
+                          fmt::format("'{:.100}' is a graph; a language model is needed", named->id()));
+    if (named) return acquire(http, body, *named).language;
     for (const auto& spec : specs())
         if (!spec->is_graph() && !spec->is_listed()) return acquire(http, body, *spec).language;
     return model_for(http, body);
