@@ -28,6 +28,7 @@ from web.server import serving
 
 MODELS = ROOT / "build/bench/web"
 GEMMS = {"gemm_256": 256, "gemm_512": 512, "gemm_1024": 1024}
+QUANTIZED = ROOT / "build/bench/quantised"  # by make bench-quantised
 
 
 def write_gemm(size: int, path: Path) -> None:
@@ -54,6 +55,10 @@ def write_mobilenet(path: Path) -> None:
 
 def made(case: str) -> str:
     """The model's path on the server, once it is there."""
+    if "." in case:
+        if not (QUANTIZED / case / "model.onnx").exists():
+            sys.exit(f"{case}: {QUANTIZED / case / 'model.onnx'} is missing; make bench-quantised writes it")
+        return f"/build/bench/quantised/{case}/model.onnx"
     if case.startswith("minilm"):
         return "/build/models/minilm/onnx/model.onnx"
     MODELS.mkdir(parents=True, exist_ok=True)
@@ -63,17 +68,23 @@ def made(case: str) -> str:
     return f"/build/bench/web/{case}.onnx"
 
 
-def tokens(batch: int, length: int) -> dict:
-    ids = [1000 + 7 * i for i in range(batch * length)]
-    return {name: {"type": "int64", "dims": [batch, length], "data": data}
-            for name, data in (("input_ids", ids), ("attention_mask", [1] * len(ids)))}  # fmt: skip
+def tokens(length: int, names: tuple[str, str] = ("input_ids", "attention_mask")) -> dict:
+    ids = [1 + 7 * i for i in range(length)]  # of small vocabularies, too
+    return {name: {"type": "int64", "dims": [1, length], "data": data}
+            for name, data in zip(names, (ids, [1] * length), strict=True)}  # fmt: skip
+
+
+def image(name: str) -> dict:
+    return {name: {"type": "float32", "dims": [1, 3, 224, 224]}}
 
 
 CASES = {
     **{name: {"x": {"type": "float32", "dims": [size, size]}} for name, size in GEMMS.items()},
-    "minilm_16": tokens(1, 16),
-    "minilm_128": tokens(1, 128),
-    "mobilenet_v2": {"image": {"type": "float32", "dims": [1, 3, 224, 224]}},
+    "minilm_16": tokens(16),
+    "minilm_128": tokens(128),
+    "mobilenet_v2": image("image"),
+    **{name: tokens(128, ("input.1", "attention_mask.1")) for name in ("minilm.qdq", "minilm.dynamic")},
+    **{name: image("input.1") for name in ("mobilenet_v2.qdq", "resnet18.qdq", "vit_tiny.qdq")},
 }
 
 
@@ -121,7 +132,7 @@ def visit(browser, address: str) -> float:
 
 def demo() -> None:
     with serving() as address, opened() as browser:
-        for name in ("cold", "warm", "warm"):
+        for name in ("cold", *["warm"] * 4):
             took = visit(browser, address)
             note, engine = browser.texts("#search-note")[0], browser.texts("#engine")[0]
             print(f"{name}: {took:.2f} s to the first search ({engine} {note})", flush=True)

@@ -66,13 +66,18 @@ def _of_texts(base: str, model: str = "Model", **options: object) -> Callable[[]
     return make
 
 
-def _wav2vec2() -> tuple:
-    """A second of sound."""
-    import torch
-    import transformers
+def _of_sound(base: str, **options: object) -> Callable[[], tuple]:
+    """An encoder of a second of sound."""
 
-    module = transformers.Wav2Vec2Model(transformers.Wav2Vec2Config())
-    return module, lambda m, x: m(x)[0], (torch.randn(1, 16000),)
+    def make() -> tuple:
+        import torch
+        import transformers
+
+        config = getattr(transformers, f"{base}Config")(**options)
+        module = getattr(transformers, f"{base}Model")(config)
+        return module, lambda m, x: m(x)[0], (torch.randn(1, 16000),)
+
+    return make
 
 
 def _hifigan() -> tuple:
@@ -108,8 +113,13 @@ CASES: dict[str, Callable[[], tuple]] = {
         type_vocab_size=0,
     ),
     "t5_encoder": _of_texts("T5", "EncoderModel", vocab_size=8192),
-    "wav2vec2": _wav2vec2,
+    "wav2vec2": _of_sound("Wav2Vec2"),
     "hifigan": _hifigan,
+    "convnextv2_tiny": _of_images("ConvNextV2"),
+    "swinv2_tiny": _of_images("Swinv2", 256, image_size=256, window_size=8),
+    "focalnet_tiny": _of_images("FocalNet"),
+    "pvt_v2_b0": _of_images("PvtV2"),
+    "conformer": _of_sound("Wav2Vec2Conformer", num_hidden_layers=4),
 }
 
 

@@ -10,6 +10,8 @@ compared. A round asks with 1, 8 and 32 clients that go on at once, then with cl
 token. Every request names its seed and its number of tokens. A ratio is ours by theirs: of tokens/s above 1,
 of ms below 1 is better. --embeddings: texts per second of MiniLM as a graph and as a GGUF file,
 beside llama-server and fastembed.
+Vectors of texts are made by MiniLM: headrace serve has it beside the other model, and of llama-server, which
+serves one model, a second one runs.
 build/bench/serve.json and serve-embeddings.json get every number.
 """
 
@@ -29,7 +31,7 @@ from pathlib import Path
 
 import serve_agreement
 import serve_embeddings
-from serve_load import Ask, Load, arrivals, closed_loop, make_asks, open_loop, settings, words
+from serve_load import Ask, Load, Ports, arrivals, closed_loop, make_asks, open_loop, settings, words
 from serve_programs import Program, end_with_the_servers
 
 from llm import OUT, ROOT, base, model_file, peers, run
@@ -84,6 +86,48 @@ def awake(program: Program) -> Iterator[int]:
         program.pause()
 
 
+@dataclass(frozen=True)
+class Side:
+    """A program, or two of one name, which run at the same times."""
+
+    texts: Program
+    vectors: Program
+
+    @property
+    def name(self) -> str:
+        return self.texts.name
+
+
+@contextmanager
+def side_awake(side: Side) -> Iterator[Ports]:
+    with awake(side.texts) as texts, awake(side.vectors) as vectors:
+        yield Ports(texts, vectors)
+
+
+@contextmanager
+def sides_of(model: Path, options: argparse.Namespace) -> Iterator[list[Side]]:
+    """headrace serve with both models, and two llama-servers, all stopped."""
+    vectors = serve_embeddings.model_file(run)
+    threads = ["-t", options.threads]
+    flags = ["-m", model, "-c", CONTEXT * options.parallel, "-np", options.parallel, "--no-warmup", *threads]
+    flags_of_vectors = ["-m", vectors, "--embeddings", "--pooling", "mean", *threads]
+    with ExitStack() as stack:
+
+        def start(name: str, command: list[object], flags: list[object], log: str) -> Program:
+            program = Program(name, command, flags, OUT / f"serve-{log}.log")
+            stack.callback(program.stop)
+            program.pause()
+            return program
+
+        ours = start("headrace", [options.headrace, "serve"], [*flags, "--embed", vectors], "headrace")
+        peer = [peers() / "llama-server"]
+        theirs = [
+            start("llama-server", peer, flags, "llama-server"),
+            start("llama-server", peer, flags_of_vectors, "llama-server-vectors"),
+        ]
+        yield [Side(ours, ours), Side(*theirs)]
+
+
 @contextmanager
 def both(headrace: Path, model: Path, options: argparse.Namespace, *more: object) -> Iterator[list[Program]]:
     """headrace serve and llama-server with the same flags, stopped."""
@@ -109,6 +153,7 @@ def add_latencies(table: Table, case: str, side: str, load: Load) -> None:
     for what, shown in (("first", "first token"), ("between", "between tokens")):
         for share in (0.5, 0.95):
             table.add(f"{case}, {shown} p{share * 100:.0f}", "ms", side, load.percentile(what, share))
+    table.add(f"{case}, vectors p95", "ms", side, load.percentile("vectors", 0.95))
     texts = sum(len(answer.texts) for answer in load.answers)
     table.add(f"{case}, tokens an event", "", side, sum(a.tokens for a in load.answers) / texts)
 
@@ -141,43 +186,43 @@ def engine_alone(headrace: Path, model: Path, threads: int) -> float:
     return 1e3 / json.loads(path.read_text())[0]["generated_per_second"]
 
 
-async def bench_round(table: Table, number: int, programs: Sequence[Program], options) -> None:
+async def bench_round(table: Table, number: int, sides: Sequence[Side], options) -> None:
     """One after the other, and another one first in every round."""
-    order = programs if number % 2 == 0 else programs[::-1]
+    order = sides if number % 2 == 0 else sides[::-1]
     capacity = 0.0
     for clients in options.clients:
         asks = make_asks(f"round {number}, {clients} clients", options.requests // (4 if clients == 1 else 1))
-        for program in order:
-            with awake(program) as port:
-                load = await closed_loop(port, asks, clients)
-            add_throughput(table, f"{clients} clients" if clients > 1 else "1 client", program.name, load)
-            if program is programs[1]:
+        for side in order:
+            with side_awake(side) as ports:
+                load = await closed_loop(ports, asks, clients)
+            add_throughput(table, f"{clients} clients" if clients > 1 else "1 client", side.name, load)
+            if side is sides[1]:
                 capacity = max(capacity, load.requests_per_second)
     rate = POISSON_SHARE * capacity
     asks = make_asks(f"round {number}, Poisson", options.requests)
     moments = arrivals(f"round {number}", options.requests, rate)
-    for program in order:
-        with awake(program) as port:
-            load = await open_loop(port, asks, moments)
-        add_latencies(table, "Poisson", program.name, load)
-        table.add("Poisson, requests", "1/s", program.name, rate)
-    for program in order:
-        with awake(program) as port:
-            add_http(table, program.name, await closed_loop(port, asks_alone(f"round {number}"), 1))
+    for side in order:
+        with side_awake(side) as ports:
+            load = await open_loop(ports, asks, moments)
+        add_latencies(table, "Poisson", side.name, load)
+        table.add("Poisson, requests", "1/s", side.name, rate)
+    for side in order:
+        with side_awake(side) as ports:
+            add_http(table, side.name, await closed_loop(ports, asks_alone(f"round {number}"), 1))
 
 
 async def bench_chats(kind: str, options: argparse.Namespace) -> list[dict]:
     model = options.gguf or model_file(kind)
     table, alone = Table(), []
-    with both(options.headrace, model, options) as programs:
+    with sides_of(model, options) as sides:
         answers = []
-        for program in programs:
-            with awake(program) as port:
-                answers.append(await serve_agreement.answers_of(port))
-                await closed_loop(port, make_asks("warm", 4), 2)
+        for side in sides:
+            with side_awake(side) as ports:
+                answers.append(await serve_agreement.answers_of(ports.texts))
+                await closed_loop(ports, make_asks("warm", 4), 2)
         rows = serve_agreement.report(*answers)
         for number in range(options.rounds):
-            await bench_round(table, number, programs, options)
+            await bench_round(table, number, sides, options)
             alone.append(engine_alone(options.headrace, model, options.threads))
             print(f"{kind}: round {number + 1} of {options.rounds}", flush=True)
     for value in alone:

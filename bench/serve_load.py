@@ -11,19 +11,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from raw_http import Answer, Connection, request_bytes
+from serve_embeddings import make_texts
 
 #: Syllables of words that bench/make_llm.py's smallest vocabulary has, too: each word is one token.
 SYLLABLES = [consonant + vowel for consonant in "bcdfg" for vowel in "aeiou"]
 SYSTEM_WORDS = 200
-#: Of twelve requests in a row, in an order that the seed decides.
-MIX = ("chat",) * 7 + ("completion",) * 4 + ("document",)
+#: Of fifteen requests in a row, in an order that the seed decides.
+MIX = ("chat",) * 7 + ("completion",) * 4 + ("document",) + ("embedding",) * 3
 #: The least and the most words of a prompt, and which numbers of tokens are generated.
 SIZES = {"chat": (16, 64, (32, 48, 64)), "completion": (8, 32, (48,)), "document": (600, 1000, (32,))}
+#: Texts of a request for vectors.
+TEXTS = 8
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A request whose answer has exactly `tokens` tokens."""
+    """A request whose answer has exactly `tokens` tokens; 0: it has vectors."""
 
     kind: str
     path: str
@@ -33,6 +36,17 @@ class Ask:
     @property
     def request(self) -> bytes:
         return request_bytes(self.path, json.dumps(self.body).encode())
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where a side writes texts, and where it makes vectors."""
+
+    texts: int
+    vectors: int
+
+    def of(self, ask: Ask) -> int:
+        return self.texts if ask.tokens else self.vectors
 
 
 @dataclass
@@ -52,6 +66,10 @@ class Timed:
         return (self.texts[0] - self.start) * 1e3
 
     @property
+    def whole_ms(self) -> float:
+        return (self.end - self.start) * 1e3
+
+    @property
     def gaps_ms(self) -> list[float]:
         return [(b - a) * 1e3 for a, b in zip(self.texts, self.texts[1:], strict=False)]
 
@@ -62,11 +80,12 @@ class Load:
 
     seconds: float
     client_seconds: float  # of a processor, which the servers did not have
-    answers: list[Timed] = field(default_factory=list)
+    answers: list[Timed] = field(default_factory=list)  # with texts
+    vectors: list[Timed] = field(default_factory=list)
 
     @property
     def requests_per_second(self) -> float:
-        return len(self.answers) / self.seconds
+        return (len(self.answers) + len(self.vectors)) / self.seconds
 
     @property
     def generated_per_second(self) -> float:
@@ -82,7 +101,9 @@ class Load:
         return self.client_seconds / self.seconds
 
     def percentile(self, what: str, share: float) -> float:
-        """Of the first tokens ("first") or the pauses between texts ("between"), ms."""
+        """Of the first tokens ("first"), the pauses between texts ("between") or whole vectors, ms."""
+        if what == "vectors":
+            return percentile([answer.whole_ms for answer in self.vectors], share)
         if what == "first":
             return percentile([answer.first_ms for answer in self.answers], share)
         return percentile([gap for answer in self.answers for gap in answer.gaps_ms], share)
@@ -105,6 +126,8 @@ def settings(tokens: int, seed: int) -> dict:
 
 
 def make_ask(kind: str, generator: random.Random) -> Ask:
+    if kind == "embedding":
+        return Ask(kind, "/v1/embeddings", {"input": make_texts(str(generator.random()), TEXTS)}, 0)
     least, most, lengths = SIZES[kind]
     text = words(generator, generator.randint(least, most))
     tokens = generator.choice(lengths)
@@ -145,10 +168,12 @@ def text_of(event: dict) -> str:
     return event.get("content") or ""
 
 
-def timed(ask: Ask, answer: Answer, start: float) -> Timed:
+def timed(ask: Ask, answer: Answer, start: float, end: float) -> Timed:
     """Raises RuntimeError when the server did something else than it was asked for."""
     if answer.status != 200:
         raise RuntimeError(f"{ask.path}: {answer.status}: {answer.body[:300]!r}")
+    if not ask.tokens:
+        return timed_vectors(ask, answer.json(), start, end)
     events = [(at, json.loads(data)) for at, data in answer.events if data != b"[DONE]"]
     last = next((event for _, event in reversed(events) if "timings" in event), None)
     if last is None:
@@ -159,7 +184,7 @@ def timed(ask: Ask, answer: Answer, start: float) -> Timed:
     cached = timings.get("cache_n", 0)
     return Timed(
         start=start,
-        end=answer.events[-1][0],
+        end=end,
         texts=[at for at, event in events if text_of(event)],
         prompt_tokens=timings["prompt_n"] + cached,
         cached_tokens=cached,
@@ -168,41 +193,66 @@ def timed(ask: Ask, answer: Answer, start: float) -> Timed:
     )
 
 
-async def closed_loop(port: int, asks: Sequence[Ask], clients: int) -> Load:
-    """Each client sends its next request when it has the answer to the one before, on one connection."""
+def timed_vectors(ask: Ask, body: dict, start: float, end: float) -> Timed:
+    sent, came = len(ask.body["input"]), len(body["data"])
+    if sent != came:
+        raise RuntimeError(f"{ask.path}: {sent} texts were sent, and {came} vectors came")
+    return Timed(start, end, [], body["usage"]["prompt_tokens"], 0, 0, {})
+
+
+class Client:
+    """A connection to each port that it asks at; what came is added to the answers of all."""
+
+    def __init__(self, ports: Ports, answers: list[tuple[Ask, Answer, float, float]]) -> None:
+        self.ports, self.answers = ports, answers
+        self.connections: dict[int, Connection] = {}
+
+    async def ask(self, ask: Ask, start: float) -> None:
+        port = self.ports.of(ask)
+        connection = self.connections.setdefault(port, Connection(port))
+        answer = await connection.ask(ask.request)
+        self.answers.append((ask, answer, start, time.perf_counter()))
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+
+
+async def closed_loop(ports: Ports, asks: Sequence[Ask], clients: int) -> Load:
+    """Each client sends its next request when it has the answer to the one before."""
     left: Iterator[Ask] = iter(asks)
-    answers: list[tuple[Ask, Answer, float]] = []
+    answers: list[tuple[Ask, Answer, float, float]] = []
 
-    async def client() -> None:
-        connection = Connection(port)
+    async def work() -> None:
+        client = Client(ports, answers)
         for ask in left:
-            start = time.perf_counter()
-            answers.append((ask, await connection.ask(ask.request), start))
-        connection.close()
+            await client.ask(ask, time.perf_counter())
+        client.close()
 
-    return await measure(answers, [client() for _ in range(clients)])
+    return await measure(answers, [work() for _ in range(clients)])
 
 
-async def open_loop(port: int, asks: Sequence[Ask], moments: Sequence[float]) -> Load:
+async def open_loop(ports: Ports, asks: Sequence[Ask], moments: Sequence[float]) -> Load:
     """A new client comes at each moment, whoever still waits; latency counts from that moment on."""
-    answers: list[tuple[Ask, Answer, float]] = []
+    answers: list[tuple[Ask, Answer, float, float]] = []
     begin = time.perf_counter()
 
-    async def client(ask: Ask, moment: float) -> None:
+    async def work(ask: Ask, moment: float) -> None:
         await asyncio.sleep(begin + moment - time.perf_counter())
-        connection = Connection(port)
-        answers.append((ask, await connection.ask(ask.request), begin + moment))
-        connection.close()
+        client = Client(ports, answers)
+        await client.ask(ask, begin + moment)
+        client.close()
 
-    return await measure(answers, map(client, asks, moments))
+    return await measure(answers, map(work, asks, moments))
 
 
-async def measure(answers: list[tuple[Ask, Answer, float]], clients) -> Load:
+async def measure(answers: list[tuple[Ask, Answer, float, float]], clients) -> Load:
     """What is read in the answers is read when all have come."""
     begin, used = time.perf_counter(), time.process_time()
     async with asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client)
     load = Load(time.perf_counter() - begin, time.process_time() - used)
-    load.answers = [timed(*answer) for answer in answers]
+    for ask, *rest in answers:
+        (load.answers if ask.tokens else load.vectors).append(timed(ask, *rest))
     return load

@@ -248,7 +248,7 @@ WRONG: tuple[tuple[str, bytes, tuple[int, ...]], ...] = (
     ("/v1/chat/completions", b'{"messages": []}', (400,)),
     ("/v1/chat/completions", b'{"messages": [{"role": "user"}]}', (400,)),
     ("/v1/chat/completions", b'{"messages": [{"role": "king", "content": "a"}]}', (400,)),
-    ("/v1/messages", b'{"messages": 7, "max_tokens": 1}', (400,)),
+    ("/v1/messages", b'{"model": "any", "messages": 7, "max_tokens": 1}', (400,)),
     ("/api/chat", b'{"messages": "a"}', (400,)),
     ("/v1/embeddings", b'{"input": "a"}', (400, 501)),
     ("/v1/nothing", b"{}", (404,)),

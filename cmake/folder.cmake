@@ -19,6 +19,9 @@ function(headrace_folder name)
   if(sources)
     add_library(${target} STATIC ${sources})
     headrace_unity(${target})
+    if(HEADRACE_RUNTIME)  # the lanes' libraries show it to each other and to the program
+      set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default)
+    endif()
     set(scope PUBLIC)
     set(HEADRACE_FOLDER_TARGETS ${HEADRACE_FOLDER_TARGETS} ${target} CACHE INTERNAL "")
   else()
@@ -34,6 +37,26 @@ function(headrace_folder name)
     endif()
     target_link_libraries(${target} ${scope} ${dependency})
   endforeach()
+endfunction()
+
+# A wheel holds each folder once: its program and its libraries take from libheadrace.so, libheadrace_llm.so and
+# libheadrace_serve.so what these show. Elsewhere the libraries show the public API alone, and the program holds what it uses.
+
+# headrace_lane(<library>): one of the three. Its calls of itself stay inside, as if it showed nothing.
+function(headrace_lane library)
+  if(HEADRACE_RUNTIME)
+    target_link_options(${library} PRIVATE
+      -Wl,-Bsymbolic -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/portable/lane.map)
+  endif()
+endfunction()
+
+# headrace_take_base(<library>): src/base for a library beside libheadrace.so; in a wheel that one's, so that there is one log.
+function(headrace_take_base library)
+  if(HEADRACE_RUNTIME)
+    target_link_libraries(${library} PRIVATE headrace)
+  else()
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:headrace_base>)
+  endif()
 endfunction()
 
 # headrace_folder_elsewhere(<name> [<dependency>...]): a folder whose target other lines of CMake make. Only

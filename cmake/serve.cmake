@@ -11,7 +11,9 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/serve/doors/serve/api/page
   CONTENT "#pragma once\n#include <string_view>\n\nconstexpr std::string_view kPage = R\"page(@HEADRACE_PAGE@)page\";\n")
 target_include_directories(headrace_doors_serve PRIVATE ${PROJECT_BINARY_DIR}/generated/serve)
 
-add_library(headrace_serve SHARED $<TARGET_OBJECTS:headrace_doors_serve> $<TARGET_OBJECTS:headrace_base>)
+add_library(headrace_serve SHARED $<TARGET_OBJECTS:headrace_doors_serve>)
+headrace_take_base(headrace_serve)
+headrace_lane(headrace_serve)
 # fmt by file, as libheadrace.so has it: users of the installed package would need fmt's, too.
 target_link_libraries(headrace_serve PUBLIC headrace headrace_llm_shared
   PRIVATE headrace_httplib $<TARGET_FILE:fmt::fmt> Threads::Threads)

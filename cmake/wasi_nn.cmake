@@ -1,7 +1,18 @@
 # libheadrace_llm.so, the engine with llama.cpp inside behind headrace/language_model.h. Installed it is the target
 # headrace::llm.
-add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_llm> $<TARGET_OBJECTS:headrace_base>)
-target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
+add_library(headrace_llm_shared SHARED $<TARGET_OBJECTS:headrace_llm>)
+headrace_take_base(headrace_llm_shared)
+headrace_lane(headrace_llm_shared)
+if(HEADRACE_RUNTIME)
+  # What headrace_llm links but the folders, of which libheadrace.so has one each; and the functions that llama.cpp calls,
+  # which have ggml's names and are shown to nobody.
+  target_link_libraries(headrace_llm_shared PRIVATE headrace_llama_cpp $<TARGET_NAME_IF_EXISTS:headrace_mtmd> ggml::ggml fmt::fmt)
+  target_sources(headrace_llm_shared PRIVATE ${PROJECT_SOURCE_DIR}/src/loading/cpu_functions.cpp)
+  target_compile_definitions(headrace_llm_shared PRIVATE HEADRACE_PORTABLE)
+  target_include_directories(headrace_llm_shared PRIVATE ${PROJECT_SOURCE_DIR}/src)
+else()
+  target_link_libraries(headrace_llm_shared PRIVATE headrace_llm)
+endif()
 target_include_directories(headrace_llm_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_features(headrace_llm_shared INTERFACE cxx_std_20)
 add_library(headrace::llm ALIAS headrace_llm_shared)
@@ -23,8 +34,8 @@ foreach(interface backend llamacpp onnx)
     list(APPEND abi ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/guest_calls_abi.cpp
       ${PROJECT_SOURCE_DIR}/src/doors/wasi_nn/components_abi.cpp)
   endif()
-  add_library(wasi_nn_${interface} SHARED ${abi}
-    $<TARGET_OBJECTS:headrace_doors_wasi_nn> $<TARGET_OBJECTS:headrace_base>)
+  add_library(wasi_nn_${interface} SHARED ${abi} $<TARGET_OBJECTS:headrace_doors_wasi_nn>)
+  headrace_take_base(wasi_nn_${interface})
   target_include_directories(wasi_nn_${interface} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(wasi_nn_${interface} PRIVATE headrace headrace_llm_shared $<TARGET_FILE:fmt::fmt> Threads::Threads)
   target_include_directories(wasi_nn_${interface} PRIVATE

@@ -102,7 +102,8 @@ export interface LoadOptions {
 }
 
 /**
- * A model file: .onnx, .hrg, .webnn or .json by a path or file: URL, or the bytes of an ONNX model, which are copied.
+ * A model file: .onnx, .hrg, .webnn or .json by a path or file: URL, or the bytes of an ONNX model or a .hrg file,
+ * which are copied: those of more than 1 MiB have to stay as they are until the promise is settled.
  * A file must not be shortened while the model is there.
  */
 export function load(
@@ -246,6 +247,7 @@ export class Generation implements AsyncIterableIterator<string> {
 
 export class Conversation {
   private constructor();
+  /** After what was said before. Refused as busy while an answer is read piece by piece. */
   say(message: string, options?: RequestOptions): Promise<Reply>;
   stream(message: string, options?: RequestOptions): Generation;
   messages(): Promise<Message[]>;

@@ -29,7 +29,7 @@ ENUMS = {
         "uint64",
         "int8",
         "uint8",
-        "int4",  # these two are ahead of the IDL: two elements a byte
+        "int4",  # these two, of conformance cases, are ahead of the IDL: two elements a byte
         "uint4",
     ),
     "MLPaddingMode": ("constant", "edge", "reflection"),

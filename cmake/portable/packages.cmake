@@ -21,3 +21,7 @@ headrace_static(fmt ${HEADRACE_FMT}/include ${HEADRACE_FMT}/src/format.cc ${HEAD
 headrace_static(hwy ${HEADRACE_HIGHWAY}
   ${HEADRACE_HIGHWAY}/hwy/aligned_allocator.cc ${HEADRACE_HIGHWAY}/hwy/per_target.cc ${HEADRACE_HIGHWAY}/hwy/print.cc
   ${HEADRACE_HIGHWAY}/hwy/targets.cc)
+
+# Zig's linker does not know the option, and finds what our libraries need by the run paths that they have.
+set(CMAKE_SHARED_LIBRARY_RPATH_LINK_C_FLAG "")
+set(CMAKE_SHARED_LIBRARY_RPATH_LINK_CXX_FLAG "")

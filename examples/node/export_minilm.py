@@ -1,4 +1,5 @@
-"""Writes all-MiniLM-L6-v2 as an ONNX model with its tokenizer, in the folders that transformers.js looks for.
+"""Writes all-MiniLM-L6-v2 as an ONNX model with its tokenizer, in the folders that transformers.js looks for,
+and the words of the tokenizer for WebAssembly guests.
 
     python examples/node/export_minilm.py [FOLDER]
 
@@ -18,7 +19,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 from minilm.model import model_file  # noqa: E402
 from minilm.onnx_model import build_onnx  # noqa: E402
 
-FILES = ("config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json")
+FILES = ("config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
 
 def main() -> None:

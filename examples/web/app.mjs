@@ -5,11 +5,12 @@ import { runModels } from './own_model.mjs';
 import { search } from './search.mjs';
 
 const engine = document.querySelector('#engine');
+const ready = search(); // fetches its model while the engine starts
 try {
   const { threads, isNative } = await install();
   const how = isNative ? "this browser's own WebNN" : `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
   engine.textContent = `Ready: WebAssembly with SIMD, ${how}.`;
-  search();
+  await ready;
   drawDigits();
   runModels();
 } catch (error) {

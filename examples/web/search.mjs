@@ -32,6 +32,9 @@ async function fetchAll() {
 
 const known = new Map(); // vectors of sentences
 
+/** Sentences of near lengths are one batch, as all are filled up to the longest. */
+const byLength = (a, b) => a.length - b.length;
+
 async function show() {
   const sentences = [
     ...new Set(
@@ -42,7 +45,7 @@ async function show() {
   ].filter(Boolean);
   const begin = performance.now();
   const [tokenizer, model] = await open();
-  const fresh = sentences.filter((sentence) => !known.has(sentence));
+  const fresh = sentences.filter((sentence) => !known.has(sentence)).sort(byLength);
   for (let i = 0; i < fresh.length; i += 16) {
     const some = fresh.slice(i, i + 16);
     const vectors = await embed(tokenizer, model, some);
@@ -64,6 +67,7 @@ async function show() {
 }
 
 export async function search() {
+  if (!navigator.connection?.saveData) open().catch(() => {}); // a search tries again, and tells
   $('text').value = await (await fetch('/examples/data/sentences.txt')).text();
   $('search').addEventListener('submit', (event) => {
     event.preventDefault();

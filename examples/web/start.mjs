@@ -1,4 +1,5 @@
-// Starts the page where its service worker keeps what it fetches, so that it works offline from the first visit on.
+// Starts the page where its service worker keeps what it fetches, so that it works offline from the first visit on. Later
+// visits have one and do not wait.
 
 /** Resolves when a service worker that is new has taken this page, or has failed. */
 async function taken() {
@@ -11,5 +12,7 @@ async function taken() {
   });
 }
 
-if (navigator.serviceWorker) await taken().catch(() => {}); // it is a convenience
+const { serviceWorker } = navigator;
+const registered = serviceWorker && taken().catch(() => {}); // it is a convenience
+if (!serviceWorker?.controller) await registered;
 await import('./app.mjs');

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "headrace/headrace.h"
@@ -14,6 +16,10 @@ namespace headrace::webnn {
 HEADRACE_API std::shared_ptr<const Graph> load_graph_file(const std::string& path,
                                                           const std::string& manifest_path = "",
                                                           const std::string& weights_path = "");
+/// Reads the content of a graph file of our own, which starts at a multiple of 16 bytes and which `owner`
+/// keeps alive: weights stay in it. Code::invalid_argument for the other forms, whose weights are files.
+HEADRACE_API std::shared_ptr<const Graph> load_graph_bytes(std::span<const std::byte> bytes,
+                                                           std::shared_ptr<const void> owner);
 /// Writes the form that the extension says: `.webnn` and `.json` with the weights beside it, else our own.
 HEADRACE_API void save_graph_file(const Graph& graph, const std::string& path);
 

@@ -40,4 +40,8 @@ struct MLGraphView {
 HEADRACE_API MLGraphView view(const std::shared_ptr<const Graph>& graph);
 HEADRACE_API MLGraphView view(const MLGraph& graph);  ///< as it was built
 
+/// The shapes of MLGraph::inputs() and outputs(), with the ranges of open extents, which these do not tell.
+HEADRACE_API std::vector<std::vector<MLDimension>> input_shapes(const MLGraph& graph);
+HEADRACE_API std::vector<std::vector<MLDimension>> output_shapes(const MLGraph& graph);
+
 }  // namespace headrace::webnn

@@ -59,10 +59,13 @@ typedef struct {
     uint32_t value_size; /* of a wasmtime_val_raw_t, which begins with its i32 */
     /* Gets the name that a guest could not load; NULL: nobody wants it. */
     void (*on_failed_load)(const char* name, uint32_t size);
+    /* The store of the guest that called first, NULL at first: the handles are its own, and calls from
+     * another store are invalid_argument. */
+    void* store;
 } headrace_wasmtime;
 
 typedef struct {
-    const headrace_wasmtime* wasmtime;
+    headrace_wasmtime* wasmtime;
     void* backend;
     uint32_t number;
 } headrace_wasmtime_import;
@@ -71,13 +74,25 @@ typedef struct {
 HEADRACE_WASI_NN_GUESTS_API void* headrace_wasmtime_call(void* import, void* caller, void* values,
                                                          size_t count);
 
-/* What a component imports of wasi:nn and headrace:nn under wasmtime, for one guest. function_of: gives a
- * function of wasmtime's C interface by its name, NULL for one that it lacks; most_bytes: of the guest's
- * tensors, which lie in the host, 0 for as many as may be; on_failed_load: gets the name that the guest could
- * not load, or is NULL. Gives NULL where the backend is none, or wasmtime lacks a function. */
+/* The memories of one guest under wasmtime, of which all together have most_bytes at most, 0 for as many as
+ * may be. function_of: gives a function of wasmtime's C interface by its name, NULL for one that it lacks.
+ * Gives NULL where wasmtime lacks a function. */
+HEADRACE_WASI_NN_GUESTS_API void* headrace_memories_new(void* (*function_of)(const char* name),
+                                                        uint64_t most_bytes);
+/* Has a wasm_config_t make the guest's memories there, which live as long as its engine. */
+HEADRACE_WASI_NN_GUESTS_API bool headrace_memories_define(const void* memories,
+                                                          void* (*function_of)(const char* name),
+                                                          void* config);
+HEADRACE_WASI_NN_GUESTS_API void headrace_memories_delete(void* memories);
+
+/* What a component imports of wasi:nn and headrace:nn under wasmtime, for one guest. most_bytes: of the
+ * guest's tensors, which lie in the host, 0 for as many as may be; on_failed_load: gets the name that the
+ * guest could not load, or is NULL; memories: the guest's, where a component may pass bytes as two
+ * parameters, where they lie and how many they are, in place of a list, or NULL. Gives NULL where the backend
+ * is none, or wasmtime lacks a function. */
 HEADRACE_WASI_NN_GUESTS_API void* headrace_components_new(
     void* backend, void* (*function_of)(const char* name), uint64_t most_bytes,
-    void (*on_failed_load)(const char* name, uint32_t size));
+    void (*on_failed_load)(const char* name, uint32_t size), const void* memories);
 
 /* Gives the imports to a wasmtime_component_linker_t, whose guest needs them as long as it lives: NULL, or a
  * wasmtime_error_t. */

@@ -27,6 +27,8 @@ constexpr Row kFunctions[] = {
     {"saveGraph", entry<save_graph>},
     {"loadGraph", entry<load_graph>},
     {"outputShapes", entry<output_shapes>},
+    {"newBytes", entry<new_bytes>},
+    {"addBytes", entry<add_bytes>},
     {"openModel", entry<open_model>},
     {"runModel", entry<run_model>},
     {"newStop", entry<new_stop>},

@@ -1,5 +1,7 @@
 #include "functions.h"
+#include "headrace/graph_view.h"
 #include "held_bytes.h"
+#include "option.h"
 
 namespace headrace::node {
 namespace {
@@ -19,26 +21,14 @@ private:
     const bool quantized_;
 };
 
-/// Numbers, and {name} for what a run decides.
-napi_value shape_value(napi_env env, const TensorInfo& info) {
+napi_value descriptors(napi_env env, const std::vector<TensorInfo>& infos,
+                       const std::vector<std::vector<MLDimension>>& shapes) {
     std::vector<napi_value> items;
-    for (std::size_t i = 0; i < info.shape.size(); ++i) {
-        if (info.shape[i] >= 0) {
-            items.push_back(number(env, static_cast<double>(info.shape[i])));
-            continue;
-        }
-        items.push_back(Record(env).add("name", info.dimension_names[i]));
-    }
-    return list(env, items);
-}
-
-napi_value descriptors(napi_env env, const std::vector<TensorInfo>& infos) {
-    std::vector<napi_value> items;
-    for (const TensorInfo& info : infos) {
+    for (std::size_t i = 0; i < infos.size(); ++i) {
         items.push_back(Record(env)
-                            .add("name", info.name)
-                            .add("dataType", data_type_name(info.dtype))
-                            .add("shape", shape_value(env, info)));
+                            .add("name", infos[i].name)
+                            .add("dataType", data_type_name(infos[i].dtype))
+                            .add("shape", dimension_list(env, shapes[i])));
     }
     return list(env, items);
 }
@@ -57,8 +47,8 @@ public:
     }
     napi_value result(napi_env env) override {
         return Record(env)
-            .add("inputs", descriptors(env, graph_->inputs()))
-            .add("outputs", descriptors(env, graph_->outputs()))
+            .add("inputs", descriptors(env, graph_->inputs(), input_shapes(*graph_)))
+            .add("outputs", descriptors(env, graph_->outputs(), output_shapes(*graph_)))
             .add("handle", external(env, new GraphHandle(*graph_), held_bytes(graph_->executable())));
     }
 

@@ -53,21 +53,6 @@ void Model::run(std::span<const InputView> inputs, const Session::MakeOutputs& m
 
 namespace {
 
-struct FreeMemory {
-    void operator()(std::byte* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<std::byte[], FreeMemory>;
-
-/// Aligned so that runs read and write it in place.
-Memory memory_of(std::size_t bytes) {
-    constexpr std::size_t kAlignment = 64;
-    const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-    if (rounded < bytes) throw std::bad_alloc();
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
-    if (!memory) throw std::bad_alloc();
-    return Memory(memory);
-}
-
 std::size_t size_of(DType type, std::span<const std::int64_t> shape) {
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) count *= extent;
@@ -76,9 +61,11 @@ std::size_t size_of(DType type, std::span<const std::int64_t> shape) {
 
 struct Source {
     std::string path;
-    std::shared_ptr<std::vector<std::byte>> bytes;  ///< in place of a path
+    std::shared_ptr<const std::byte[]> bytes;  ///< in place of a path
+    std::size_t size = 0;                      ///< of the bytes
     bool is_onnx = false;
     OnnxOptions onnx;
+    std::span<const std::byte> content() const { return {bytes.get(), size}; }
 };
 
 constexpr std::string_view kTruth = "bool", kShort = "u16";
@@ -91,7 +78,7 @@ struct Read {
 
 Read read_onnx(const Source& source) {
     const auto model =
-        source.bytes ? OnnxModel::open(*source.bytes, source.bytes) : OnnxModel::open(source.path);
+        source.bytes ? OnnxModel::open(source.content(), source.bytes) : OnnxModel::open(source.path);
     OnnxReading reading = model->read(source.onnx);
     Read result{std::move(reading.graph), {}};
     for (const OnnxValue& input : model->inputs())
@@ -110,7 +97,8 @@ Read read_onnx(const Source& source) {
 }
 
 Read read(const Source& source) {
-    if (source.bytes || source.is_onnx) return read_onnx(source);
+    if (source.is_onnx) return read_onnx(source);
+    if (source.bytes) return {webnn::load_graph_bytes(source.content(), source.bytes), {}};
     return {webnn::load_graph_file(source.path), {}};
 }
 
@@ -346,8 +334,9 @@ napi_value open_model(const Call& call) {
     if (type == napi_string) {
         source.path = call.text(0);
     } else {
-        const auto bytes = to_bytes(env, call[0]);
-        source.bytes = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+        ModelBytes given = to_model_bytes(call, 0);
+        source.size = given.size;
+        source.bytes = std::move(given.memory);
     }
     source.is_onnx = to_boolean(env, call[1]);
     const auto dimensions = to_list(env, call[3]);
@@ -369,8 +358,8 @@ napi_value run_model(const Call& call) {
     const auto given = to_list(env, call[1]);
     std::vector<RunInput> inputs;
     for (std::size_t i = 0; i < model->inputs().size(); ++i)
-        inputs.push_back(input_of(env, to_text(env, given.at(3 * i)), model->inputs()[i].dtype,
-                                  given.at(3 * i + 1), given.at(3 * i + 2)));
+        inputs.push_back(input_of(env, model->type_of(model->inputs()[i]), model->inputs()[i].dtype,
+                                  given.at(2 * i), given.at(2 * i + 1)));
     napi_valuetype type{};
     check(napi_typeof(env, call[2], &type));
     std::shared_ptr<const std::atomic<bool>> stop;

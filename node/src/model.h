@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headrace/headrace.h"
+#include "memory.h"
 #include "values.h"
 
 /// What lib/models calls: whole models, run by arrays. Arguments are checked there.
@@ -59,10 +60,28 @@ struct StopHandle : Handle {
     const std::shared_ptr<std::atomic<bool>> is_wanted = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// (path or bytes, is it ONNX, options, [name, number, ...] dimensions, [name, shape, ...] of inputs)
+/// A model's content in memory of the addon's, which comes in pieces.
+struct BytesHandle : Handle {
+    static constexpr Kind kKind = Kind::bytes;
+    explicit BytesHandle(std::size_t bytes) : Handle(kKind), size(bytes), memory(memory_of(bytes)) {}
+    const std::size_t size;
+    std::size_t filled = 0;
+    Memory memory;  ///< null once a model has it
+};
+struct ModelBytes {
+    Memory memory;
+    std::size_t size = 0;
+};
+/// What such a handle has, which is empty then, or a copy of a Uint8Array.
+ModelBytes to_model_bytes(const Call& call, std::size_t argument);
+
+napi_value new_bytes(const Call& call);  // (size) -> handle
+napi_value add_bytes(const Call& call);  // (handle, Uint8Array)
+/// (path, handle of bytes or Uint8Array, is it ONNX, options, [name, number, ...] dimensions, [name, shape,
+/// ...] of inputs)
 /// -> promise of {handle, inputs, outputs: [{name, type, shape}], device, hasStates}
 napi_value open_model(const Call& call);
-/// (model, [type, shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
+/// (model, [shape, bytes, ...] in the order of its inputs, stop or undefined) -> promise of [{dims,
 /// buffer}]
 napi_value run_model(const Call& call);
 napi_value new_stop(const Call& call);      // () -> stop

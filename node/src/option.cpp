@@ -1,7 +1,12 @@
 #include "option.h"
 
+#include <algorithm>
+
 namespace headrace::node {
 namespace {
+
+/// What an MLDimension of JavaScript's may be at most.
+constexpr std::int64_t kMostExtent = 0x7fffffff;
 
 /// A number that keeps the 64 bits of a BigInt.
 Option to_number(napi_env env, napi_value value) {
@@ -87,7 +92,8 @@ napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& s
             items.push_back(number(env, static_cast<double>(*extent)));
             continue;
         }
-        items.push_back(Record(env).add("name", dimension.str()).add("maxSize", dimension.most()));
+        const auto most = std::min(dimension.most(), kMostExtent);
+        items.push_back(Record(env).add("name", dimension.str()).add("maxSize", most));
     }
     return list(env, items);
 }

@@ -27,6 +27,7 @@ struct LoadOptions {
     CompileOptions compiling() const;
 };
 LoadOptions to_load_options(napi_env env, napi_value given);
+/// The reverse of to_dimensions().
 napi_value dimension_list(napi_env env, const std::vector<webnn::MLDimension>& shape);
 
 }  // namespace headrace::node

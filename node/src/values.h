@@ -97,6 +97,7 @@ struct Handle {
         conversation,
         generation,
         stop,
+        bytes,
     };
     explicit Handle(Kind of) : kind(of) {}
     virtual ~Handle() = default;

@@ -43,6 +43,7 @@ class _Wasmtime(ctypes.Structure):
         ("memory_kind", ctypes.c_uint32),
         ("value_size", ctypes.c_uint32),
         ("on_failed_load", _OnFailedLoad),
+        ("store", ctypes.c_void_p),
     )
 
 
@@ -59,7 +60,7 @@ def _address(name: str) -> int:
 
 
 class Functions:
-    """The imports of `wasi_ephemeral_nn` for linkers, which need them as long as this lives."""
+    """The imports of `wasi_ephemeral_nn` for a guest's linker, which needs them as long as this lives."""
 
     def __init__(self, backend: Backend, on_failed_load: Callable[[str], None] | None = None) -> None:
         """on_failed_load: gets the name that a guest could not load."""
@@ -85,6 +86,7 @@ class Functions:
             ffi.WASMTIME_EXTERN_MEMORY.value,
             ctypes.sizeof(ffi.wasmtime_val_raw_t),
             _OnFailedLoad(told),
+            None,
         )
         self._imports: list[_Import] = []
         self._no_finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)

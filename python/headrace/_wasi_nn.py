@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,13 +64,18 @@ class Backend:
     def __init__(self, library: Path, config: Mapping[str, object]) -> None:
         self.library = ctypes.CDLL(os.fspath(library))
         self.handle = ctypes.c_void_p()
+        self._closing, self._is_open = threading.Lock(), True
         text = json.dumps(config).encode()
         code = self.library.init_backend_with_config(ctypes.byref(self.handle), text, len(text))
         if code:
             raise ValueError(f"the configuration {text.decode()} was refused with {code}; the log says why")
 
     def close(self) -> None:
-        self.library.deinit_backend(self.handle)
+        """Ends what runs in it. From any thread, and again."""
+        with self._closing:
+            if self._is_open:
+                self.library.deinit_backend(self.handle)
+            self._is_open = False
 
     def _call(self, name: str, *arguments: Any) -> None:
         number = getattr(self.library, name)(self.handle, *arguments)

@@ -10,28 +10,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
-import threading
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ._sandbox import OverrunError, Sandbox
 from ._wasi_nn import Backend, find_library
+from ._wasm_binary import contents_of, is_component, with_bytes_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import wasmtime
 
-    from ._component import Components
+    from ._component import Components, Memories
     from ._module_functions import Functions
+
+    GiveUp = Callable[[str], None]
 
 
 class WasiNn:
-    """One backend of libwasi_nn_llamacpp.so, and the functions that a guest imports."""
+    """The functions of libwasi_nn_llamacpp.so that guests import. Each guest has a backend of its own: others
+    know none of its handles, and its limits are its own."""
 
     def __init__(
         self,
@@ -40,100 +43,54 @@ class WasiNn:
         on_failed_load: Callable[[str], None] | None = None,
     ) -> None:
         """on_failed_load: gets the name that a guest could not load."""
-        self.backend = Backend(library, config)
+        self.library = library
+        self._config = config
         self._on_failed_load = on_failed_load
+        self._backends: list[Backend] = []
         self._functions: list[Functions] = []
 
     def close(self) -> None:
-        self.backend.close()
+        """Ends what guests compute, from any thread."""
+        for backend in self._backends:
+            backend.close()
+
+    def _backend(self) -> Backend:
+        self._backends.append(Backend(self.library, self._config))
+        return self._backends[-1]
 
     def define(self, linker: wasmtime.Linker) -> None:
-        """Gives the imports of `wasi_ephemeral_nn` to a linker, which needs them as long as this lives."""
+        """Gives the imports of `wasi_ephemeral_nn` to a linker of one guest, which needs them as long as this
+        lives. Calls from another store are refused."""
         from ._module_functions import Functions
 
-        self._functions.append(Functions(self.backend, self._on_failed_load))
+        self._functions.append(Functions(self._backend(), self._on_failed_load))
         self._functions[-1].define(linker)
 
-    def components(self, most_bytes: int | None = None) -> Components:
-        """What a component imports, for one guest; most_bytes: of its tensors, which are in the host."""
+    def components(self, most_bytes: int | None = None, memories: Memories | None = None) -> Components:
+        """What a component imports, for one guest; most_bytes: of its tensors, which are in the host;
+        memories: the guest's, where its imports were changed to pass bytes in place."""
         from ._component import Components
 
-        return Components(self.backend, self._on_failed_load, most_bytes)
+        return Components(self._backend(), self._on_failed_load, most_bytes, memories)
 
 
-@dataclass(frozen=True)
-class Sandbox:
-    """What a guest gets of the machine."""
+def _memories(nn: WasiNn, most_bytes: int | None) -> Memories:
+    from ._component import Memories
 
-    arguments: Sequence[str] = ()
-    #: Its variables, all of them.
-    environment: Mapping[str, str] = field(default_factory=dict)
-    #: Its names of folders, and the folders; it may read and write in them.
-    folders: Mapping[str, str] = field(default_factory=dict)
-    #: Bytes of its memory, and again as many of a component's tensors; seconds until it is ended.
-    max_memory: int | None = None
-    max_time: float | None = None
-
-    def engine(self, *, caches: bool = False) -> wasmtime.Engine:
-        """caches: what is compiled is kept in wasmtime's own folder: an interpreter takes half a minute."""
-        import wasmtime
-
-        config = wasmtime.Config()
-        config.epoch_interruption = self.max_time is not None
-        if caches:
-            config.cache = True
-        return wasmtime.Engine(config)
-
-    def store(self, engine: wasmtime.Engine, name: str) -> wasmtime.Store:
-        import wasmtime
-
-        store = wasmtime.Store(engine)
-        if self.max_memory is not None:
-            store.set_limits(memory_size=self.max_memory)
-        if self.max_time is not None:
-            store.set_epoch_deadline(1)
-        wasi = wasmtime.WasiConfig()
-        wasi.argv = [name, *self.arguments]
-        wasi.inherit_stdin()
-        wasi.inherit_stdout()
-        wasi.inherit_stderr()
-        wasi.env = list(self.environment.items())
-        for guests_name, folder in self.folders.items():
-            wasi.preopen_dir(folder, guests_name)
-        store.set_wasi(wasi)
-        return store
-
-    @contextmanager
-    def clock(self, engine: wasmtime.Engine) -> Iterator[None]:
-        """Ends what runs in the engine when its time is over."""
-        if self.max_time is None:
-            yield
-            return
-        timer = threading.Timer(self.max_time, engine.increment_epoch)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+    return Memories(nn.library, most_bytes)
 
 
-def is_component(guest: Path) -> bool:
-    """Whether a file is a component; else it is a core module, or none of both."""
-    with guest.open("rb") as file:
-        return file.read(8) == b"\0asm\x0d\0\1\0"
-
-
-def _run_module(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
+def _run_module(binary: bytes, name: str, sandbox: Sandbox, nn: WasiNn, give_up: GiveUp | None) -> int:
     import wasmtime
 
-    engine = sandbox.engine()
-    module = wasmtime.Module.from_file(engine, os.fspath(guest))
-    store = sandbox.store(engine, guest.name)
+    room = sandbox.room(binary)
+    engine = sandbox.engine(_memories(nn, room.memories) if room else None)
+    module = wasmtime.Module(engine, binary)
+    store = sandbox.store(engine, name, room)
     linker = wasmtime.Linker(engine)
     linker.define_wasi()
     nn.define(linker)
-    with sandbox.clock(engine):
+    with sandbox.clock(engine, nn.close, give_up):
         start = linker.instantiate(store, module).exports(store).get("_start")
         if not isinstance(start, wasmtime.Func):
             raise ValueError("it exports no _start, and so is no WASI program")
@@ -144,21 +101,37 @@ def _run_module(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     return 0
 
 
-def _run_component(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
+def _compiled(engine: wasmtime.Engine, binary: bytes, *, is_in_place: bool) -> tuple[bool, Any]:
+    """A component, and whether it passes bytes in place."""
     import wasmtime
     from wasmtime import component as model
 
-    engine = sandbox.engine(caches=True)
-    component = model.Component.from_file(engine, guest)
-    store = sandbox.store(engine, guest.name)
+    if is_in_place:
+        try:
+            return True, model.Component(engine, with_bytes_in_place(binary))
+        except wasmtime.WasmtimeError:
+            pass  # one that hands its imports on to a component inside, which wants lists
+    return False, model.Component(engine, binary)
+
+
+def _run_component(binary: bytes, name: str, sandbox: Sandbox, nn: WasiNn, give_up: GiveUp | None) -> int:
+    import wasmtime
+    from wasmtime import component as model
+
+    room = sandbox.room(binary)
+    memories = _memories(nn, room.memories if room else None)
+    engine = sandbox.engine(memories, caches=True)
+    # Where there are several memories, nothing says which one an import's bytes are in.
+    is_in_place, component = _compiled(engine, binary, is_in_place=contents_of(binary).memories == 1)
+    store = sandbox.store(engine, name, room)
     linker = model.Linker(engine)
     linker.add_wasip2()
-    imports = nn.components(sandbox.max_memory)
+    imports = nn.components(sandbox.max_memory, memories if is_in_place else None)
     imports.define(linker)
     commands = [name for name in component.type.exports(engine) if name.startswith("wasi:cli/run@")]
     if not commands:
         raise ValueError("it exports no wasi:cli/run, and so is no command")
-    with sandbox.clock(engine):
+    with sandbox.clock(engine, nn.close, give_up):
         try:
             instance = linker.instantiate(store, component)
             run = instance.get_func(
@@ -174,36 +147,61 @@ def _run_component(guest: Path, sandbox: Sandbox, nn: WasiNn) -> int:
     return 1 if isinstance(result, model.Variant) and result.tag == "err" else 0
 
 
+def _with_aliases(
+    config: Mapping[str, object], aliases: Mapping[str, str]
+) -> tuple[dict[str, object], set[str]]:
+    """A configuration with aliases beside its own, which it may have in its group; and the names of all."""
+    group = config.get("service")
+    for key, own in config.items():
+        if key.replace("-", "_") != "model_aliases":
+            continue
+        if not isinstance(own, dict):
+            return dict(config), set(aliases)  # which the library refuses
+        return {**config, key: {**own, **aliases}}, {*own, *aliases}
+    if isinstance(group, dict) and any(key.replace("-", "_") == "model_aliases" for key in group):
+        made, names = _with_aliases(group, aliases)
+        return {**config, "service": made}, names
+    return ({**config, "model_aliases": dict(aliases)} if aliases else dict(config)), set(aliases)
+
+
 def run_guest(
     guest: Path,
     aliases: Mapping[str, str],
     config: Mapping[str, object] | None = None,
     library: Path | None = None,
     sandbox: Sandbox | None = None,
+    give_up: GiveUp | None = None,
 ) -> int:
     """Runs a WASI program, a core module or a component, and returns its exit status.
 
-    aliases: names that the guest may load, and the models' paths. Others are looked for in
-    HEADRACE_MODEL_ROOT or the root that HEADRACE_CONFIG names; without either there are none.
+    aliases: names that the guest may load, and the models' paths, beside those that are configured. Others
+    are looked for in HEADRACE_MODEL_ROOT or the root that HEADRACE_CONFIG names; without either there are
+    none.
     config: as init_backend_with_config takes it, see docs/parameters.md.
+    give_up: called with the reason, in another thread, when the guest's time is over and it waits in a call
+    of WASI, which nothing but the end of the process ends.
     """
     sandbox = sandbox or Sandbox()
     with tempfile.TemporaryDirectory(prefix="headrace-no-models-") as empty:
         confined = os.environ.setdefault("HEADRACE_MODEL_ROOT", empty) != empty
         try:
-            names = {"model_aliases": dict(aliases)} if aliases else {}
+            configured, known = _with_aliases(config or {}, aliases)
 
             def explain(name: str) -> None:
-                if confined or name in aliases:
+                if confined or name in known:
                     return  # the log has what is wrong with the file
                 option = "--model FILE" if name == "default" else f"--alias {name}=FILE"
                 print(f"headrace wasm: no option names the guest's model {name!r}: {option}", file=sys.stderr)
 
-            nn = WasiNn(library or find_library(), {**(config or {}), **names}, explain)
+            def end(why: str) -> None:
+                shutil.rmtree(empty, ignore_errors=True)
+                give_up(why)
+
+            nn = WasiNn(library or find_library(), configured, explain)
             try:
-                if is_component(guest):
-                    return _run_component(guest, sandbox, nn)
-                return _run_module(guest, sandbox, nn)
+                binary = guest.read_bytes()
+                run = _run_component if is_component(binary) else _run_module
+                return run(binary, guest.name, sandbox, nn, end if give_up else None)
             finally:
                 nn.close()
         finally:
@@ -297,7 +295,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument(
-        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest, which cannot grow beyond them"
+        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest's memories and tables together"
     )
     parser.add_argument(
         "--max-time", type=_seconds, metavar="SECONDS", help="until the guest is ended, whatever it does"
@@ -322,6 +320,14 @@ def main(arguments: list[str]) -> int:
         found = "is no file" if options.guest.exists() else "there is no such file"
         print(f"headrace wasm: {options.guest}: {found}", file=sys.stderr)
         return 2
+
+    def tell(why: str) -> None:
+        print(f"headrace wasm: {options.guest}: {why}", file=sys.stderr, flush=True)
+
+    def give_up(why: str) -> None:
+        tell(why)
+        os._exit(1)
+
     # Python's own handler would wait for the end of the guest's call.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.setdefault("HEADRACE_LOG", "warn")  # what is printed is the guest's
@@ -334,7 +340,7 @@ def main(arguments: list[str]) -> int:
         sandbox = Sandbox(
             arguments[end + 1 :], dict(options.env), dict(options.dir), options.max_memory, options.max_time
         )
-        return run_guest(options.guest, aliases, options.config, options.library, sandbox)
-    except (OSError, ValueError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        print(f"headrace wasm: {options.guest}: {error}", file=sys.stderr)
+        return run_guest(options.guest, aliases, options.config, options.library, sandbox, give_up)
+    except (OSError, ValueError, OverrunError, wasmtime.WasmtimeError, wasmtime.Trap) as error:
+        tell(str(error))
         return 1

@@ -1,9 +1,10 @@
 #include "base/file_pages.h"
 
 #include <algorithm>
-#include <cinttypes>
+#include <charconv>
 #include <cstdio>
-#include <cstring>
+#include <string>
+#include <string_view>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -14,27 +15,55 @@ namespace headrace {
 
 #ifdef __linux__
 
-FilePages::FilePages() {
+namespace {
+
+/// The text before the next `end`, which goes with it.
+std::string_view taken(std::string_view& text, char end) {
+    const std::string_view found = text.substr(0, text.find(end));
+    text.remove_prefix(std::min(text.size(), found.size() + 1));
+    return found;
+}
+
+std::uintptr_t number_of(std::string_view text, int base) {
+    std::uintptr_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number, base);
+    return number;
+}
+
+/// The system writes it when it is read, which is done several times while a model is loaded.
+std::string mappings() {
+    std::string text;
     std::FILE* maps = std::fopen("/proc/self/maps", "re");
-    if (!maps) return;
-    char line[512];
-    bool at_start = true;  // a long path continues a line
-    while (std::fgets(line, sizeof(line), maps)) {
-        std::uintptr_t begin = 0, end = 0;
-        unsigned long inode = 0;
-        char rights[5] = {};
+    if (!maps) return text;
+    constexpr std::size_t kPart = std::size_t{64} << 10;
+    std::setvbuf(maps, nullptr, _IONBF, 0);  // each read goes straight into the text
+    for (std::size_t read = 1, size = 0; read > 0; size += read) {
+        text.resize(size + kPart);
+        read = std::fread(text.data() + size, 1, kPart, maps);
+        text.resize(size + read);
+    }
+    std::fclose(maps);
+    return text;
+}
+
+}  // namespace
+
+FilePages::FilePages() {
+    const std::string text = mappings();
+    for (std::string_view rest = text; !rest.empty();) {
+        std::string_view line = taken(rest, '\n');
         // 7f…000-7f…000 r--s 00000000 fe:00 1234 /path
-        const bool is_range = at_start && std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %lu",
-                                                      &begin, &end, rights, &inode) == 4;
-        const std::size_t length = std::strlen(line);
-        at_start = length > 0 && line[length - 1] == '\n';
-        if (!is_range || inode == 0 || rights[0] != 'r' || rights[1] != '-') continue;
+        const std::uintptr_t begin = number_of(taken(line, '-'), 16), end = number_of(taken(line, ' '), 16);
+        const std::string_view rights = taken(line, ' ');
+        taken(line, ' ');  // the offset
+        taken(line, ' ');  // the device
+        const bool is_file = number_of(taken(line, ' '), 10) != 0;
+        if (!is_file || !rights.starts_with("r-")) continue;
         if (!ranges_.empty() && ranges_.back().second == begin)
             ranges_.back().second = end;
         else
             ranges_.emplace_back(begin, end);
     }
-    std::fclose(maps);
 }
 
 void FilePages::give_back(std::span<const std::byte> bytes) const {

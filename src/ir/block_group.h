@@ -81,8 +81,26 @@ inline float load_float(const std::byte* from) {
     return value;
 }
 
+/// Of two blocks of 16 with scales in f32.
+inline void unpack_pair(BlockFormat format, const std::byte* block, BlockGroup& to) {
+    to.scale[0] = load_float(block);
+    to.scale[1] = load_float(block + 4);
+    to.low = 0;
+    if (format == BlockFormat::q8_16_f32) {
+        std::memcpy(to.codes, block + 8, sizeof(to.codes));
+        return;
+    }
+    unpack_nibbles(block + 9, 0, to);
+    const int zeros = byte_at(block + 8);
+    for (int i = 0; i < 16; ++i) {
+        to.codes[i] = static_cast<std::int8_t>(to.codes[i] - (zeros & 15));
+        to.codes[i + 16] = static_cast<std::int8_t>(to.codes[i + 16] - (zeros >> 4));
+    }
+}
+
 /// Of the formats with scales in f32.
 inline void unpack_f32(BlockFormat format, const std::byte* block, BlockGroup& to) {
+    if (has_blocks_of_16(format)) return unpack_pair(format, block, to);
     const bool has_minimum = format == BlockFormat::q4_1_f32;
     to.scale[0] = to.scale[1] = load_float(block);
     to.low = has_minimum ? load_float(block + 4) : 0;

@@ -228,7 +228,8 @@ bool nhwc_winograd_kernel_applies(const Operands& in, bool filter_is_constant, c
 std::size_t nhwc_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
     const Axes filter = filter_of(in, a);
     return kernels::packed_winograd_filters_size(static_cast<std::size_t>(filter.size[1]),
-                                                 static_cast<std::size_t>(filter.size[0])) *
+                                                 static_cast<std::size_t>(filter.size[0]),
+                                                 static_cast<std::size_t>(a.groups)) *
            sizeof(float);
 }
 
@@ -240,7 +241,7 @@ void pack_transformed(const ConstView& filter, const Conv2dAttrs& a, std::byte* 
     std::vector<float> ordered(static_cast<std::size_t>(filter.elements()));
     copy_filter(filter, a, {2, 3, 1, 0}, reinterpret_cast<std::byte*>(ordered.data()));
     Pack(ordered.data(), static_cast<std::size_t>(axes.size[1]), static_cast<std::size_t>(axes.size[0]),
-         reinterpret_cast<T*>(packed));
+         static_cast<std::size_t>(a.groups), reinterpret_cast<T*>(packed));
 }
 
 }  // namespace
@@ -267,7 +268,8 @@ std::size_t nhwc_bf16_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
 std::size_t nhwc_bf16_winograd_filter_bytes(const Operands& in, const Conv2dAttrs& a) {
     const Axes filter = filter_of(in, a);
     return kernels::packed_bf16_winograd_filter_bytes(static_cast<std::size_t>(filter.size[1]),
-                                                      static_cast<std::size_t>(filter.size[0]));
+                                                      static_cast<std::size_t>(filter.size[0]),
+                                                      static_cast<std::size_t>(a.groups));
 }
 
 void pack_nhwc_bf16_filter(const ConstView& filter, const Conv2dAttrs& a, std::byte* packed) {

@@ -275,14 +275,14 @@ struct Resample {
         if (axes.size() != 2 || axes[1] != axes[0] + 1)
             return invalid("axes {} must be two neighbouring dimensions", str(a.axes));
         if (a.sizes ? a.sizes->size() != 2 : a.scales.size() != 2)
-            return invalid("sizes and scales need one entry per axis, got {}",
+            return invalid("{} must have one entry per axis, got {}", a.sizes ? "sizes" : "scales",
                            a.sizes ? a.sizes->size() : a.scales.size());
         TensorType out = in[0];
         for (std::size_t i = 0; i < 2; ++i) {
             Dim& extent = out.shape[normalize_axis(a.axes[i], in[0].rank()).value()];
             if (extent.is(0)) return invalid("input {} is empty and cannot be resized", str(in[0].shape));
             if (!a.sizes) {
-                HR_ASSIGN(extent, scaled(extent, a.scales[i]));
+                HR_ASSIGN(extent, scaled(extent, a.scales, i));
             } else {
                 extent = (*a.sizes)[i];
                 if (!extent.is_symbolic() && extent.size() < 1)
@@ -371,9 +371,12 @@ struct Resample {
 private:
     static int first_axis(const Attrs& a) { return normalize_axes(a.axes, 4).value()[0]; }
 
-    static Result<Dim> scaled(const Dim& extent, double scale) {
+    static Result<Dim> scaled(const Dim& extent, std::span<const double> scales, std::size_t i) {
+        const double scale = scales[i];
         constexpr double kLargest = 0x1p53;
-        if (!(scale > 0 && scale < kLargest)) return invalid("scale {} must be positive and finite", scale);
+        if (!(scale > 0 && scale < kLargest))
+            return invalid("scales[{}] is {:.6g}; it must be greater than 0 and less than {:.6g}", i, scale,
+                           kLargest);
         const auto size = [&](std::int64_t n) {
             return static_cast<std::int64_t>(std::min(std::floor(static_cast<double>(n) * scale), kLargest));
         };
@@ -381,7 +384,8 @@ private:
             return Dim::of(Expression(extent).scaled(scale),
                            {std::max<std::int64_t>(1, size(extent.min_size())), size(extent.max_size())});
         if (size(extent.size()) < 1)
-            return invalid("scale {} leaves nothing of extent {}", scale, extent.size());
+            return invalid("scales[{}] is {:.6g}, which leaves nothing of extent {}", i, scale,
+                           extent.size());
         return Dim(size(extent.size()));
     }
 };

@@ -29,6 +29,19 @@ Result<bool> allow_in_product(Graph& graph, Node& node) {
     return true;
 }
 
+/// The other operand of a matrix in blocks may be rounded to 8 bits, for which there are kernels where
+/// products in bf16 would have to expand the matrix.
+Result<bool> allow_in_product_of_blocks(Graph& graph, Node& node, const PassContext& context) {
+    auto product = fused_matmul(graph, node);
+    if (!product || graph.value(product->b).type.format == BlockFormat::plain || product->round_a ||
+        !context.round_activations)
+        return false;
+    product->round_a = true;
+    HR_ASSIGN(Node made, make_fused(graph, *product, node.outputs, node.label));
+    node = std::move(made);
+    return true;
+}
+
 /// What is summed for each channel alone is read once, and not multiplied in pairs.
 bool is_depthwise(const Graph& graph, const Node& node) {
     const auto groups = attr<std::int64_t>(node, "groups");
@@ -68,19 +81,21 @@ Result<bool> allow_in_attention(Graph& graph, Node& node) {
 }
 
 /// Lets products and convolutions of f32 with constant weights, and attention, round what they multiply to
-/// bf16, where PassContext::round_to_bf16 says so. Their sums stay in f32, and so does what lies between
-/// nodes.
+/// bf16, or to 8 bits where the weights are in blocks, where PassContext::round_to_bf16 says so. Their sums
+/// stay in f32, and so does what lies between nodes.
 Result<Counts> allow_bf16_products(Graph& graph, const PassContext& context) {
-    std::int64_t products = 0, convolutions = 0, attentions = 0, recurrences = 0;
+    std::int64_t products = 0, of_blocks = 0, convolutions = 0, attentions = 0, recurrences = 0;
     for (std::size_t i = 0; i < graph.nodes.size() && context.round_to_bf16; ++i) {
         HR_ASSIGN(const bool is_product, allow_in_product(graph, graph.nodes[i]));
         HR_ASSIGN(const bool is_convolution, allow_in_convolution(graph, graph.nodes[i]));
         HR_ASSIGN(const bool is_attention, allow_in_attention(graph, graph.nodes[i]));
         HR_ASSIGN(const bool is_recurrence, allow_in_recurrence(graph, graph.nodes[i]));
-        recurrences += is_recurrence;
+        HR_ASSIGN(const bool is_of_blocks, allow_in_product_of_blocks(graph, graph.nodes[i], context));
+        recurrences += is_recurrence, of_blocks += is_of_blocks;
         products += is_product, convolutions += is_convolution, attentions += is_attention;
     }
     return Counts{{"products", products},
+                  {"products_of_blocks", of_blocks},
                   {"convolutions", convolutions},
                   {"attentions", attentions},
                   {"recurrences", recurrences}};
@@ -92,7 +107,8 @@ Pass allow_bf16_products_pass() {
     return {.name = "allow_bf16_products",
             .summary = "lets products round to bf16, when asked to",
             .run = &allow_bf16_products,
-            .after = {"fuse_matmul_epilogue", "fuse_convolution_epilogue", "promote_halves_to_f32"}};
+            .after = {"fuse_matmul_epilogue", "fuse_convolution_epilogue", "promote_halves_to_f32",
+                      "fold_dequantize_into_matmul"}};
 }
 
 }  // namespace headrace

@@ -1,6 +1,7 @@
 #include "passes/evaluate.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "ir/constant.h"
 #include "ir/kernel_error.h"
@@ -8,7 +9,10 @@
 namespace headrace {
 namespace {
 
-/// Runs a node's reference kernel on constants.
+/// Of operations: below, a reference kernel takes some milliseconds at most.
+constexpr double kManyOperations = 1e7;
+
+/// Runs a node's kernel on constants.
 class Evaluation {
 public:
     explicit Evaluation(const Graph& graph) : graph_(graph) {}
@@ -35,6 +39,10 @@ public:
             out.push_back({type.dtype, shapes_.emplace_back(type.sizes()), buffer.data()});
             results.push_back(own_constant(std::move(buffer)));
         }
+        if (const KernelDef* kernel = folding_kernel(graph_, node)) {
+            HR_TRY(run_packed(*kernel, node, in, out));
+            return results;
+        }
         try {
             node.op->reference({in, out, {}}, node.attrs.get());
         } catch (const KernelError& error) {
@@ -44,6 +52,21 @@ public:
     }
 
 private:
+    Status run_packed(const KernelDef& kernel, const Node& node, std::vector<ConstView>& in,
+                      std::span<const MutView> out) const {
+        AlignedBuffer packed;
+        if (kernel.packed_operand >= 0) {
+            const auto types = graph_.operand_types(node);
+            ConstView& plain = in[static_cast<std::size_t>(kernel.packed_operand)];
+            HR_ASSIGN(packed, AlignedBuffer::allocate(kernel.packed_bytes(Operands(types), node.attrs.get()),
+                                                      "an operand of a folded node"));
+            kernel.pack(plain, node.attrs.get(), packed.data());
+            plain.data = packed.data();
+        }
+        kernel.run({in, out, {}}, node.attrs.get());
+        return success();
+    }
+
     Result<ConstView> operand(const Value& v) {
         HR_ASSIGN(auto plain, AlignedBytes::of(*v.constant));
         const std::byte* data = constants_.emplace_back(std::move(plain)).data();
@@ -56,6 +79,20 @@ private:
 };
 
 }  // namespace
+
+const KernelDef* folding_kernel(const Graph& graph, const Node& node) {
+    if (!node.op->cost || node.op->kernels.empty()) return nullptr;
+    const auto types = graph.operand_types(node);
+    const auto outputs = graph.output_types(node);
+    const Operands in(types);
+    if (node.op->cost(in, outputs, node.attrs.get()).flops < kManyOperations) return nullptr;
+    const auto mask = graph.constant_mask(node);
+    const std::unique_ptr<bool[]> constants(new bool[mask.size()]);
+    std::ranges::copy(mask, constants.get());
+    for (const KernelDef& kernel : node.op->kernels)
+        if (kernel.applies(in, {constants.get(), mask.size()}, node.attrs.get())) return &kernel;
+    return nullptr;
+}
 
 Status make_constant(Graph& graph, const Node& node) {
     auto results = Evaluation(graph).run(node);

@@ -29,6 +29,9 @@ bool has_concrete_attributes(const Node& node) {
     });
 }
 
+/// What packed kernels compute at least in the time of one operation of a reference kernel.
+constexpr double kOperationsOfKernels = 16;
+
 /// What the limits count of one node: bytes of its operands, each once, and of its results, and operations.
 struct Effort {
     std::size_t in = 0, out = 0;
@@ -47,6 +50,7 @@ Effort effort_of(const Graph& graph, const Node& node) {
         const auto types = graph.operand_types(node);
         const auto outputs = graph.output_types(node);
         effort.flops = node.op->cost(Operands(types), outputs, node.attrs.get()).flops;
+        if (folding_kernel(graph, node)) effort.flops /= kOperationsOfKernels;
     }
     return effort;
 }

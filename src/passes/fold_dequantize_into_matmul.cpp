@@ -80,10 +80,9 @@ public:
 
     std::int64_t rows() const { return rows_; }
     std::int64_t inner() const { return inner_; }
-    /// A block of 32 inner elements has one scale.
-    bool has_one_scale_per_block() const {
-        return inner_ % kBlockElements == 0 &&
-               (inner_first_ ? row_block_ : column_block_) % kBlockElements == 0;
+    /// Whether so many inner elements, which divide a block of 32, have one scale.
+    bool has_one_scale_per(std::int64_t elements) const {
+        return inner_ % kBlockElements == 0 && (inner_first_ ? row_block_ : column_block_) % elements == 0;
     }
     int code(std::int64_t row, std::int64_t k) const { return element(*m_.whole, at(row, k)); }
     std::int64_t scale_index(std::int64_t row, std::int64_t k) const {
@@ -125,10 +124,39 @@ bool store(float value, bool is_half, std::byte* to) {
     return true;
 }
 
+/// Two blocks of 16 as one, exactly, or false where the format cannot say it.
+bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
+                std::byte* to) {
+    constexpr int kHalf = kBlockElements / 2;
+    int codes[2][kHalf], zeros[2];
+    for (int half = 0; half < 2; ++half, k += kHalf) {
+        const std::int64_t index = matrix.scale_index(row, k);
+        if (!store(matrix.scale(index), false, to + half * 4)) return false;
+        zeros[half] = matrix.zero_point(index);
+        for (int i = 0; i < kHalf; ++i) codes[half][i] = matrix.code(row, k + i);
+    }
+    to += 8;
+    if (format == BlockFormat::q8_16_f32) {
+        for (int half = 0; half < 2; ++half)
+            for (int code : codes[half]) {
+                if (code - zeros[half] < -128 || code - zeros[half] > 127) return false;
+                *to++ = static_cast<std::byte>(code - zeros[half]);
+            }
+        return true;
+    }
+    const auto pair = [&](int low, int high) {
+        return static_cast<std::byte>((low - lowest) | (high - lowest) << 4);
+    };
+    *to++ = pair(zeros[0], zeros[1]);
+    for (int i = 0; i < kHalf; ++i) *to++ = pair(codes[0][i], codes[1][i]);
+    return true;
+}
+
 /// One block, exactly, or false where the format cannot say it. Scales may be left to what follows the
 /// product.
 bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
                  bool has_scales, std::byte* to) {
+    if (has_blocks_of_16(format)) return write_pair(matrix, row, k, format, lowest, to);
     const std::int64_t index = matrix.scale_index(row, k);
     const float scale = has_scales ? matrix.scale(index) : 1;
     const int zero = matrix.zero_point(index);
@@ -169,7 +197,7 @@ Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, 
 }
 
 /// How scales are stored.
-enum class Scales { in_f16, of_rows, in_f32 };
+enum class Scales { in_f16, of_rows, in_f32, of_halves };
 
 /// The matrix as a constant in the smallest format that says it exactly; no constant where none does.
 Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, Scales scales) {
@@ -179,6 +207,7 @@ Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, S
     const bool is_f32 = scales == Scales::in_f32, has_scales = scales != Scales::of_rows;
     std::vector<BlockFormat> formats{is_f32 ? q8_0_f32 : q8_0};
     if (bits_of(type) == 4) formats = is_f32 ? std::vector{q4_0_f32, q4_1_f32} : std::vector{q4_0, q4_1};
+    if (scales == Scales::of_halves) formats = {bits_of(type) == 4 ? q4_16_f32 : q8_16_f32};
     for (BlockFormat format : formats) {
         HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0, has_scales));
         made.type = {DType::f32, {matrix.rows(), matrix.inner()}, format};
@@ -210,14 +239,15 @@ struct Blocks {
 Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, bool may_be_ours) {
     const BlockReader matrix(m, transpose_b == m.transposed);
     Blocks blocks;
-    if (!matrix.has_one_scale_per_block()) return blocks;
+    const bool is_whole = matrix.has_one_scale_per(kBlockElements);
+    if (!is_whole && !(may_be_ours && matrix.has_one_scale_per(kBlockElements / 2))) return blocks;
     const auto add = [&](Value value) {
         graph.values.push_back(std::move(value));
         return static_cast<ValueId>(graph.values.size() - 1);
     };
-    HR_ASSIGN(Value made, block_constant(m, matrix, Scales::in_f16));
+    HR_ASSIGN(Value made, block_constant(m, matrix, is_whole ? Scales::in_f16 : Scales::of_halves));
     std::optional<Value> scales;
-    if (!made.constant) {
+    if (!made.constant && is_whole) {
         HR_ASSIGN(scales, scales_of_rows(matrix));
         if (scales) {
             HR_ASSIGN(made, block_constant(m, matrix, Scales::of_rows));
@@ -270,8 +300,8 @@ Status expand(Graph& graph, std::vector<bool>& keep, FusedMatmul& product) {
 
 /// Lets a product with a constant matrix of small integers and scales (dequantize_linear) read it in ggml's
 /// blocks, where they say exactly the same: with the scales, or, where each column of the product has one,
-/// with those multiplied to the product; else, where the CPU runs it, in blocks with scales in f32. Other
-/// such matrices become f32 up to FoldLimits::grown_bytes each.
+/// with those multiplied to the product; else, where the CPU runs it, in blocks with scales in f32, a half's
+/// own ones for blocks of 16. Other such matrices become f32 up to FoldLimits::grown_bytes each.
 Result<Counts> fold_dequantize_into_matmul(Graph& graph, const PassContext& context) {
     std::int64_t expanded = 0, matrices = 0;
     double left = context.fold.most_bytes(graph);

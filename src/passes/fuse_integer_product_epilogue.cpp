@@ -120,28 +120,9 @@ private:
 
     /// Takes the only reader of the result so far into the epilogue, where it fits.
     bool extend(IntegerEpilogue& e) {
-        if (e.residual != kNoValue) return false;
-        const NodeId id = followers_.next(e.parts);
-        if (id < 0) return false;
-        const Node& node = graph_.node(id);
-        const ValueId result = graph_.node(e.parts.back()).outputs[0];
-        IntegerEpilogue longer = e;
-        longer.parts.push_back(id);
-        if (is(node, "add")) {
-            const ValueId other = other_addend(node, result);
-            if (e.bias == kNoValue && !e.has_activation() && is_row(graph_, other, result))
-                longer.bias = other;
-            else if (type(other) == type(result))
-                longer.residual = other;
-            else
-                return false;
-        } else if (!e.has_activation() && is_activation_of(fused_, node)) {
-            longer.activation = node.op->name;
-        } else {
-            return false;
-        }
-        if (!are_current(id, longer)) return false;
-        e = std::move(longer);
+        auto longer = with_reader(graph_, followers_, fused_, e);
+        if (!longer || !are_current(longer->parts.back(), *longer)) return false;
+        e = *std::move(longer);
         return true;
     }
 

@@ -49,30 +49,12 @@ private:
 
     /// Takes the only reader of the result so far into the epilogue, where it fits.
     bool extend(MatmulEpilogue& e) {
-        if (e.residual != kNoValue) return false;
-        const NodeId id = followers_.next(e.parts);
-        if (id < 0) return false;
-        const Node& node = graph_.node(id);
-        const ValueId result = graph_.node(e.parts.back()).outputs[0];
-        MatmulEpilogue longer = e;
-        longer.parts.push_back(id);
-        if (is(node, "add")) {
-            const ValueId other = other_addend(node, result);
-            if (e.bias == kNoValue && !e.has_activation() && is_row(graph_, other, result)) {
-                longer.bias = other;
-            } else if (graph_.value(other).type == graph_.value(result).type) {
-                longer.residual = other;
-            } else {
-                return false;
-            }
-        } else if (!e.has_activation() && is_activation_of(fused_, node)) {
-            longer.activation = node.op->name;
-        } else {
-            return false;
-        }
+        auto longer = with_reader(graph_, followers_, fused_, e);
+        if (!longer) return false;
         // The fused node runs where its last part did.
-        if (!followers_.are_current(id, {longer.a, longer.bias, longer.residual})) return false;
-        e = std::move(longer);
+        if (!followers_.are_current(longer->parts.back(), {longer->a, longer->bias, longer->residual}))
+            return false;
+        e = *std::move(longer);
         return true;
     }
 

@@ -23,7 +23,8 @@ struct FoldLimits {
     double growth = 2;
     /// Results that are larger than their operands may have at most this many bytes.
     std::size_t grown_bytes = std::size_t{64} << 20;
-    /// Reference kernels are slow; a node with more operations waits for the first run.
+    /// Reference kernels are slow; a node with more operations waits for the first run. Where a packed kernel
+    /// computes the node, they count less.
     double flops = 1e9;
     /// All nodes together, since a graph of a few could ask for any amount: operations, and bytes of results,
     /// to which all_growth times those of the graph's constants are added.

@@ -28,6 +28,10 @@ constexpr double kSingleThreadUs = 20;
 /// The same of an average node, since threads meet after every one.
 constexpr double kSingleThreadNodeUs = 1;
 
+/// The first run of less work than this, too: threads that have to be made, or that wait for a core, last
+/// longer.
+constexpr double kColdRunUs = 5000;
+
 /// Activations up to this size stay with the instance: fetching them for each run would cost more time than
 /// the memory is worth.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
@@ -119,6 +123,7 @@ Status CpuInstance::prepare(const States& states) {
     stats_.arena_bytes = activations_.bytes();
     collect_views();
     estimate();
+    if (estimated_us_ < kColdRunUs) choice_.start_alone();
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));
     return success();

@@ -16,6 +16,9 @@ public:
     explicit ThreadChoice(double expected_us = std::numeric_limits<double>::infinity())
         : best_us_(expected_us) {}
 
+    /// The next run is on one thread.
+    void start_alone() { alone_ = 1; }
+
     int choose(int wanted) {
         if (alone_ == 0) return wanted;
         --alone_;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 _OPERATORS = [
@@ -29,6 +31,10 @@ def _nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.T
     return torch.tensor(kept, dtype=torch.long)
 
 
+def _has_operators() -> bool:
+    return True
+
+
 def _load() -> None:
     try:
         import torchvision
@@ -47,9 +53,13 @@ def _load() -> None:
     import torchvision.ops  # noqa: F401
     from torchvision.ops.roi_align import _roi_align
 
+    for name, module in sys.modules.items():
+        if name.startswith("torchvision.") and hasattr(module, "_has_ops"):
+            module._has_ops = _has_operators
+    plain = _roi_align.__wrapped__  # without torch.compile
     library.impl(
         "roi_align",
-        lambda x, rois, scale, h, w, ratio, aligned: _roi_align(x, rois, scale, h, w, ratio, aligned),
+        lambda x, rois, scale, h, w, ratio, aligned: plain(x, rois, scale, h, w, ratio, aligned),
         "CPU",
     )
 

@@ -12,7 +12,7 @@ from make_llm import SIZES, merges
 from raw_http import Answer, Events, Head, parse_head, request_bytes
 from serve import Table
 from serve_agreement import Choice, parting
-from serve_load import arrivals, make_asks, percentile, timed
+from serve_load import Load, Ports, arrivals, make_asks, percentile, timed
 
 
 def test_a_head_gives_its_status_and_headers():
@@ -45,9 +45,11 @@ def test_a_request_with_a_body_says_how_long_it_is():
 
 
 def test_the_same_seed_asks_the_same_and_another_seed_shares_only_the_system_prompt():
-    first, again, other = make_asks("a", 24), make_asks("a", 24), make_asks("b", 24)
+    first, again, other = make_asks("a", 30), make_asks("a", 30), make_asks("b", 30)
     assert [ask.request for ask in first] == [ask.request for ask in again]
-    assert Counter(ask.kind for ask in first) == {"chat": 14, "completion": 8, "document": 2}
+    assert Counter(ask.kind for ask in first) == {
+        "chat": 14, "completion": 8, "document": 2, "embedding": 6,
+    }  # fmt: skip
     (one, *_), (another, *_) = ([ask for ask in asks if ask.kind == "chat"] for asks in (first, other))
     assert one.body["messages"][0] == another.body["messages"][0]
     assert one.body["messages"][1] != another.body["messages"][1]
@@ -78,29 +80,42 @@ def stream(*events: dict) -> Answer:
 
 
 def test_latency_counts_from_the_first_event_with_text():
-    (ask,) = (ask for ask in make_asks("a", 12) if ask.kind == "document")
+    (ask,) = (ask for ask in make_asks("a", 15) if ask.kind == "document")
     answer = stream(
         {"choices": [{"delta": {"role": "assistant", "content": None}}]},
         {"choices": [{"delta": {"content": "a"}}]},
         {"choices": [{"delta": {"content": "b"}}]},
         {"choices": [], "timings": {"prompt_n": 5, "cache_n": 2, "predicted_n": ask.tokens}},
     )
-    found = timed(ask, answer, start=0.5)
+    found = timed(ask, answer, start=0.5, end=9)
     assert found.first_ms == 1500
     assert found.gaps_ms == [1000]
     assert (found.prompt_tokens, found.cached_tokens, found.tokens) == (7, 2, ask.tokens)
 
 
 def test_an_answer_of_another_length_is_no_measurement():
-    (ask,) = (ask for ask in make_asks("a", 12) if ask.kind == "document")
+    (ask,) = (ask for ask in make_asks("a", 15) if ask.kind == "document")
     with pytest.raises(RuntimeError, match=f"7 tokens came, not {ask.tokens}"):
-        timed(ask, stream({"content": "a", "timings": {"prompt_n": 5, "predicted_n": 7}}), start=0)
+        timed(ask, stream({"content": "a", "timings": {"prompt_n": 5, "predicted_n": 7}}), start=0, end=1)
 
 
 def test_a_stream_that_breaks_off_is_no_measurement():
-    (ask, *_) = make_asks("a", 1)
+    (ask,) = (ask for ask in make_asks("a", 15) if ask.kind == "document")
     with pytest.raises(RuntimeError, match="without timings"):
-        timed(ask, stream({"content": "a"}), start=0)
+        timed(ask, stream({"content": "a"}), start=0, end=1)
+
+
+def test_vectors_are_asked_for_where_they_are_made_and_each_text_has_one():
+    (ask, *_) = (ask for ask in make_asks("a", 15) if ask.kind == "embedding")
+    assert (Ports(texts=1, vectors=2).of(ask), ask.path) == (2, "/v1/embeddings")
+    body = {"data": [{}] * len(ask.body["input"]), "usage": {"prompt_tokens": 90}}
+    found = timed(ask, Answer(Head(200, {}), json.dumps(body).encode()), start=1, end=1.5)
+    assert (found.whole_ms, found.prompt_tokens) == (500, 90)
+    load = Load(seconds=2, client_seconds=0, vectors=[found])
+    assert (load.requests_per_second, load.percentile("vectors", 0.95)) == (0.5, 500)
+    body["data"].pop()
+    with pytest.raises(RuntimeError, match="8 texts were sent, and 7 vectors came"):
+        timed(ask, Answer(Head(200, {}), json.dumps(body).encode()), start=1, end=1.5)
 
 
 def test_answers_part_at_the_first_other_token_by_the_lead_of_each():

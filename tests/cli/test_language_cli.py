@@ -104,7 +104,7 @@ def test_the_commands_log_as_their_parameters_say(name):
 def test_a_missing_model_or_wrong_parameters_are_errors():
     result = headrace("chat", "missing.gguf")
     assert result.returncode == 1 and "missing.gguf: there is no such file" in result.stderr
-    result = headrace("chat", MODEL, "--parameters", '{"temp": 9}')
+    result = headrace("chat", MODEL, "--parameters", '{"temp": -9}')
     assert result.returncode == 1 and "temp" in result.stderr
     result = headrace("embed", ROOT / "README.md", "x")
     assert result.returncode == 1 and "GGUF" in result.stderr

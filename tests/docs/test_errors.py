@@ -89,7 +89,7 @@ def test_nodes_exceptions_are_those_of_its_library():
 
 def test_statuses_of_http_are_the_servers():
     path = "src/doors/serve/request/errors.cpp"
-    made = cpp_switch(path, "ApiError api_error(const Exception& error) {")
+    made = cpp_switch(path, "ApiError without_field(const Exception& error) {")
     overloaded = re.search(r"ApiError error\((\d+), (\"\w+\"), what\)", read(path))
     forms = {
         code: re.search(r"\{(\d+), \"(\w+)\"", text).groups()

@@ -68,7 +68,7 @@ test('failures of a backend become the exceptions of the specification', async (
   });
 });
 
-test('a refusal of a backend names the operator as WebNN does, with its label', async () => {
+test('a refusal of a backend names the operator as WebNN does, with its label and operands', async () => {
   const backend = fakeBackend();
   const builder = new MLGraphBuilder(await contextOn(backend));
   backend.operator = (_, name, operands, options, label) => {
@@ -77,7 +77,7 @@ test('a refusal of a backend names the operator as WebNN does, with its label', 
   };
   assert.throws(() => builder.argMax(builder.input('x', vector), 5, { label: 'best' }), {
     name: 'TypeError',
-    message: 'argMax (best): axis is 5',
+    message: 'argMax (best): axis is 5; input is float32[2]',
   });
 });
 

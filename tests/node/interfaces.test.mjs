@@ -1,6 +1,8 @@
 // The API as WebIDL shapes it: interfaces, conversions, exceptions.
 import assert from 'node:assert/strict';
+import { constants } from 'node:buffer';
 import { createRequire } from 'node:module';
+import { totalmem } from 'node:os';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 
@@ -64,7 +66,10 @@ test('console.log shows what an object is', async () => {
 
 for (const type of [ML, MLContext, MLGraph, MLOperand, MLTensor])
   test(`${type.name} has no constructor`, () => {
-    assert.throws(() => new type(), { name: 'TypeError', message: 'Illegal constructor' });
+    assert.throws(() => new type(), {
+      name: 'TypeError',
+      message: 'Illegal constructor',
+    });
     assert.throws(() => new type(context), TypeError);
     assert.throws(() => type(), TypeError);
     assert.equal(type.length, 0);
@@ -110,7 +115,11 @@ test('methods have the length that their required parameters give', () => {
   for (const [name, length] of Object.entries(lengths))
     assert.equal(MLContext.prototype[name].length, length, name);
   assert.deepEqual([MLGraphBuilder.length, ML.prototype.createContext.length], [1, 0]);
-  for (const [name, length] of Object.entries({ input: 2, constant: 1, build: 1 }))
+  for (const [name, length] of Object.entries({
+    input: 2,
+    constant: 1,
+    build: 1,
+  }))
     assert.equal(MLGraphBuilder.prototype[name].length, length, name);
 });
 
@@ -217,6 +226,33 @@ test('what a conversion throws reaches the caller', async () => {
   assert.throws(() => new MLGraphBuilder(context).input('x', hostile), thrown);
 });
 
+test('a refusal of a parameter has the label without a getter or a trap that disturbs it', () => {
+  const [builder, x] = builderWith();
+  assert.throws(() => builder.softmax(x, -1, { label: 'mine' }), {
+    name: 'TypeError',
+    message: /^softmax \(mine\): axis is -1/,
+  });
+  const disturbing = [
+    Object.defineProperty({}, 'label', { get: () => assert.fail('the label is read') }),
+    new Proxy({}, { getOwnPropertyDescriptor: () => assert.fail('a trap') }),
+  ];
+  for (const options of disturbing)
+    assert.throws(() => builder.softmax(x, -1, options), {
+      name: 'TypeError',
+      message: /^softmax: axis is -1/,
+    });
+  const thrown = Object.freeze(new TypeError('softmax: mine'));
+  const hostile = {
+    valueOf() {
+      throw thrown;
+    },
+  };
+  assert.throws(
+    () => builder.softmax(x, hostile),
+    (error) => error === thrown,
+  );
+});
+
 test('names are USVStrings, and labels cannot forge messages', () => {
   const [builder, x] = builderWith('\ud800');
   assert.throws(() => builder.input('\ufffd', descriptor), TypeError);
@@ -225,11 +261,23 @@ test('names are USVStrings, and labels cannot forge messages', () => {
   });
 });
 
-test('opSupportLimits has what the specification requires', () => {
+test('opSupportLimits has what the specification requires', async () => {
   const limits = context.opSupportLimits();
   assert.notEqual(limits, context.opSupportLimits());
   assert.equal(Object.keys(limits).length, 5 + operators.length);
-  assert.ok(Number.isSafeInteger(limits.maxTensorByteLength) && limits.maxTensorByteLength >= 2 ** 31);
+  const most = limits.maxTensorByteLength;
+  assert.ok(Number.isSafeInteger(most) && most >= 2 ** 30);
+  assert.ok(most <= totalmem() && most <= constants.MAX_LENGTH, `${most} bytes`);
+  await assert.rejects(
+    context.createTensor({
+      dataType: 'int8',
+      shape: [4, Math.ceil((most + 1) / 4)],
+    }),
+    {
+      name: 'TypeError',
+      message: new RegExp(`; ${most} are allowed$`),
+    },
+  );
   assert.deepEqual(limits.logicalNot, {
     a: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } },
     output: { dataTypes: ['uint8'], rankRange: { min: 0, max: 8 } },

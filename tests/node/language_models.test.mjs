@@ -18,7 +18,9 @@ const endless = { temperature: 1, ignore_eos: true, n_predict: 100000 };
 
 const model = skip
   ? null
-  : await LanguageModel.load(path, { parameters: { n_ctx: 512, context_shift: true } });
+  : await LanguageModel.load(path, {
+      parameters: { n_ctx: 512, context_shift: true },
+    });
 after(() => model?.dispose());
 
 async function textOf(stream) {
@@ -65,7 +67,9 @@ test('answers at once share the model', { skip }, async () => {
 });
 
 test('a conversation remembers what was said', { skip }, async () => {
-  const talk = await model.conversation({ parameters: { n_predict: 4, temperature: 0 } });
+  const talk = await model.conversation({
+    parameters: { n_predict: 4, temperature: 0 },
+  });
   const first = await talk.say('Hello');
   const second = await textOf(talk.stream('And you?'));
   assert.deepEqual(await talk.messages(), [
@@ -79,10 +83,65 @@ test('a conversation remembers what was said', { skip }, async () => {
   assert.equal((await (await model.conversation({ name: 'ours' })).messages()).length, 2);
 });
 
+test('what is said at once is answered in turn, and a stream in between is busy', { skip }, async () => {
+  const talk = await model.conversation({
+    parameters: { n_predict: 3, temperature: 0 },
+  });
+  const answers = await Promise.all(['Hello', 'And you?', 'Bye'].map((text) => talk.say(text)));
+  const messages = await talk.messages();
+  assert.deepEqual(
+    messages.map(({ content }) => content),
+    ['Hello', 'And you?', 'Bye'].flatMap((text, i) => [text, answers[i].content]),
+  );
+  const stream = talk.stream('Hello', { parameters: endless });
+  await stream.next();
+  await assert.rejects(talk.say('And you?'), {
+    code: 'busy',
+    message: 'the conversation has an answer that is being read piece by piece; finish that first',
+  });
+  stream.cancel();
+  await stream.reply();
+});
+
+test('what waits for its turn ends with its signal, and what follows goes on', { skip }, async () => {
+  const talk = await model.conversation({
+    parameters: { n_predict: 3, temperature: 0 },
+  });
+  const reason = new Error('enough');
+  const controller = new AbortController();
+  const first = talk.say('Hello');
+  const second = talk.say('And you?', { signal: controller.signal });
+  const third = talk.say('Bye');
+  controller.abort(reason);
+  await assert.rejects(second, reason);
+  await Promise.all([first, third]);
+  assert.deepEqual(
+    (await talk.messages()).filter(({ role }) => role === 'user').map(({ content }) => content),
+    ['Hello', 'Bye'],
+  );
+  await assert.rejects(talk.say('Hello', { signal: AbortSignal.abort(reason) }), reason);
+});
+
+test('half a surrogate pair in a text is read as U+FFFD', { skip }, async () => {
+  const [cut, whole] = ['Hi \ud83d', 'Hi \ufffd'];
+  const options = { parameters: { ...greedy, stop: [cut] } };
+  const answer = (prompt) => model.generate(prompt, options).then(({ text }) => text);
+  assert.equal(await answer(cut), await answer(whole));
+  const said = [cut, whole].map((content) => [{ role: 'user', content }]);
+  assert.equal(await answer(said[0]), await answer(said[1]));
+  const talk = await model.conversation({ name: cut });
+  await talk.say(cut, options);
+  assert.equal((await talk.messages())[0].content, whole);
+  assert.deepEqual(await model.tokenize(cut), await model.tokenize(whole));
+});
+
 test('an AbortSignal ends an answer with its reason', { skip }, async () => {
   const reason = new Error('enough');
   const controller = new AbortController();
-  const stream = model.stream('Hello', { parameters: endless, signal: controller.signal });
+  const stream = model.stream('Hello', {
+    parameters: endless,
+    signal: controller.signal,
+  });
   await stream.next();
   controller.abort(reason);
   await assert.rejects(textOf(stream), reason);
@@ -128,7 +187,9 @@ test('the event loop goes on while answers are written', { skip }, async () => {
   const timer = setInterval(() => (turns += 1), 1);
   await Promise.all(
     Array.from({ length: 6 }, () =>
-      model.generate('Hello', { parameters: { n_predict: 200, ignore_eos: true } }),
+      model.generate('Hello', {
+        parameters: { n_predict: 200, ignore_eos: true },
+      }),
     ),
   );
   clearInterval(timer);
@@ -146,7 +207,10 @@ test('a model that is loaded for it gives vectors', { skip }, async () => {
   assert.deepEqual(await encoder.embed('Hello'), one);
   assert.notDeepEqual(two, one);
   await encoder.dispose();
-  await assert.rejects(encoder.embed('Hello'), { code: 'invalid_state', message: /load it again/ });
+  await assert.rejects(encoder.embed('Hello'), {
+    code: 'invalid_state',
+    message: /load it again/,
+  });
 });
 
 test('information and statistics say what the model is and does', { skip }, async () => {

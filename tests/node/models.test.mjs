@@ -74,15 +74,29 @@ test('products may be rounded where that is faster', async () => {
   const of = async (precision) => values((await (await load(model, { ...cpu, precision })).run({ x })).y);
   const [exact, fast] = [await of('exact'), await of('fast')];
   exact.forEach((y, i) => assert.ok(Math.abs(y - fast[i]) < 1, `${y} and ${fast[i]}`));
-  const hasBf16 = /avx512_bf16/.test(existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : '');
+  const hasBf16 = /avx512_bf16/.test(
+    existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8') : '',
+  );
   if (hasBf16) assert.notDeepEqual(fast, exact);
 });
 
 test('the options of memory, tuning and plans change no result', async () => {
-  const model = await load(path, { ...cpu, memory: 'low', tuning: 'off', cacheBytes: 0, hostTimeout: 500 });
+  const model = await load(path, {
+    ...cpu,
+    memory: 'low',
+    tuning: 'off',
+    cacheBytes: 0,
+    hostTimeout: 500,
+  });
   for (const rows of [1, 3, 1])
     assert.deepEqual(
-      values((await model.run({ x: { data: new Float32Array(2 * rows).fill(1), dims: [rows, 2] } })).y),
+      values(
+        (
+          await model.run({
+            x: { data: new Float32Array(2 * rows).fill(1), dims: [rows, 2] },
+          })
+        ).y,
+      ),
       new Array(rows).fill([4, 6]).flat(),
     );
 });
@@ -95,11 +109,77 @@ test('paths, URLs, bytes and buffers give the same model', async () => {
   }
 });
 
-test('the bytes of a model may change once it is being loaded', async () => {
+test('the bytes of a small model may change once it is being loaded', async () => {
   const bytes = new Uint8Array(product);
   const loading = load(bytes, cpu);
   bytes.fill(0);
   assert.deepEqual(values((await (await loading).run({ x: identity })).y), [1, 2, 3, 4]);
+});
+
+/** y = x W of 10 MB, whose weights are their places. */
+const large = onnxModel({
+  nodes: [{ op: 'MatMul', inputs: ['x', 'w'], outputs: ['y'] }],
+  inputs: [['x', 'float32', [1, 50]]],
+  outputs: [['y', 'float32', [1, 50000]]],
+  initializers: [['w', 'float32', [50, 50000], Float32Array.from({ length: 2.5e6 }, (_, i) => i)]],
+});
+
+test('the bytes of a large model are copied in pieces, between which other work goes on', async () => {
+  const turns = [];
+  const ticking = setInterval(() => turns.push('turn'), 0);
+  const model = await load(large, cpu);
+  clearInterval(ticking);
+  assert.ok(turns.length > 0);
+  const x = new Float32Array(50).fill(0);
+  x[49] = 1;
+  const { y } = await model.run({ x });
+  assert.deepEqual([y.data[0], y.data[49999]], [49 * 50000, 49 * 50000 + 49999]);
+});
+
+const changes = {
+  detached: (buffer) => structuredClone(buffer, { transfer: [buffer] }),
+  resized: (buffer) => buffer.resize(8),
+};
+for (const [how, change] of Object.entries(changes))
+  test(`a buffer that is ${how} while its bytes are copied rejects the load`, async (t) => {
+    const buffer = new ArrayBuffer(large.length, {
+      maxByteLength: large.length,
+    });
+    if (how === 'resized' && !buffer.resizable) return t.skip('this JavaScript has no resizable buffers');
+    new Uint8Array(buffer).set(large);
+    const loading = load(buffer, cpu);
+    change(buffer);
+    await assert.rejects(loading, {
+      name: 'TypeError',
+      message: /detached or resized while its bytes were copied/,
+    });
+    return undefined;
+  });
+
+test('the bytes of a .hrg file are a model, too', async () => {
+  const saved = join(folder, 'bytes.hrg');
+  await (await load(path, cpu)).save(saved);
+  const bytes = readFileSync(saved);
+  const shifted = new Uint8Array(bytes.length + 1).subarray(1);
+  shifted.set(bytes);
+  for (const source of [bytes, shifted, shifted.slice().buffer]) {
+    const model = await load(source, cpu);
+    assert.deepEqual(model.inputs, [{ name: 'x', type: 'float32', shape: ['rows', 2] }]);
+    assert.deepEqual(values((await model.run({ x: identity })).y), [1, 2, 3, 4]);
+  }
+  await assert.rejects(load(bytes, { dimensions: { rows: 1 } }), {
+    name: 'TypeError',
+    message: 'load: the bytes: dimensions are for ONNX models; a graph file keeps those it was saved with',
+  });
+  for (let length = 8; length < bytes.length; length += 1)
+    await assert.rejects(load(bytes.subarray(0, length), cpu), {
+      code: 'invalid_argument',
+    });
+  for (const text of ['{"inputs": {}}', 'webnn_graph "x" v1 {}'])
+    await assert.rejects(load(Buffer.from(text), cpu), {
+      name: 'HeadraceError',
+      message: /ONNX/,
+    });
 });
 
 for (const extension of ['hrg', 'webnn', 'json'])
@@ -144,7 +224,10 @@ test('float16 lies in a Float16Array where there is one, and in bits of a Uint16
 
 test('a bool is any byte but 0, and several outputs have their own types', async () => {
   const model = await load(several, cpu);
-  const { sum, no } = await model.run({ x: BigInt64Array.of(1n, 2n, 3n), b: Uint8Array.of(0, 1, 255) });
+  const { sum, no } = await model.run({
+    x: BigInt64Array.of(1n, 2n, 3n),
+    b: Uint8Array.of(0, 1, 255),
+  });
   assert.deepEqual([sum.data, no.data], [BigInt64Array.of(1n, 3n, 4n), Uint8Array.of(1, 0, 0)]);
 });
 
@@ -166,7 +249,9 @@ test('runs at once have results of their own, large ones too', async () => {
   const rows = 20000; // 160 KB a result
   const results = await Promise.all(
     Array.from({ length: 12 }, (_, i) =>
-      model.run({ x: { data: new Float32Array(2 * rows).fill(i), dims: [rows, 2] } }),
+      model.run({
+        x: { data: new Float32Array(2 * rows).fill(i), dims: [rows, 2] },
+      }),
     ),
   );
   results.forEach(({ y }, i) => {
@@ -184,7 +269,11 @@ test('the event loop goes on while a model runs', async () => {
     outputs: [i === 7 ? 'y' : `t${i + 1}`],
   }));
   const model = await load(
-    onnxModel({ nodes, inputs: [['x', 'float32', shape]], outputs: [['y', 'float32', shape]] }),
+    onnxModel({
+      nodes,
+      inputs: [['x', 'float32', shape]],
+      outputs: [['y', 'float32', shape]],
+    }),
     { ...cpu, threads: 1 },
   );
   let turns = 0;
@@ -239,7 +328,11 @@ test('detached and resizable buffers are refused', async () => {
 test('an array is as long as it is, whatever properties of its own say', async () => {
   const model = await load(path, cpu);
   const short = Float32Array.of(1, 2);
-  for (const [name, value] of Object.entries({ length: 4000, byteLength: 16000, byteOffset: 4 }))
+  for (const [name, value] of Object.entries({
+    length: 4000,
+    byteLength: 16000,
+    byteOffset: 4,
+  }))
     Object.defineProperty(short, name, { value });
   await assert.rejects(model.run({ x: { data: short, dims: [2000, 2] } }), {
     name: 'TypeError',
@@ -288,10 +381,21 @@ test('wrong loads are rejected', async () => {
 });
 
 test('a load that fails says the file and has a code', async () => {
-  await assert.rejects(load(join(folder, 'none.onnx')), { code: 'io', message: /none\.onnx/ });
-  await assert.rejects(load(file('bad.onnx', 'text')), { code: 'invalid_argument', message: /bad\.onnx/ });
-  await assert.rejects(load(file('bad.hrg', 'text')), { code: 'invalid_argument', message: /bad\.hrg/ });
-  await assert.rejects(load(path, { weights: 'q9' }), { message: /as-given, q8_0, q4_0/ });
+  await assert.rejects(load(join(folder, 'none.onnx')), {
+    code: 'io',
+    message: /none\.onnx/,
+  });
+  await assert.rejects(load(file('bad.onnx', 'text')), {
+    code: 'invalid_argument',
+    message: /bad\.onnx/,
+  });
+  await assert.rejects(load(file('bad.hrg', 'text')), {
+    code: 'invalid_argument',
+    message: /bad\.hrg/,
+  });
+  await assert.rejects(load(path, { weights: 'q9' }), {
+    message: /as-given, q8_0, q4_0/,
+  });
   await assert.rejects(load(path, { device: 'TPU7' }), { message: /TPU7/ });
 });
 
@@ -301,7 +405,10 @@ test('a model that is disposed of ends its runs and takes no more', async () => 
   model.dispose();
   model.dispose();
   assert.deepEqual(values((await run).y), [1, 2, 3, 4]);
-  await assert.rejects(model.run({ x: identity }), { code: 'invalid_state', message: /load it again/ });
+  await assert.rejects(model.run({ x: identity }), {
+    code: 'invalid_state',
+    message: /load it again/,
+  });
 });
 
 test('a signal ends a run between two nodes with its reason, and the model goes on', async () => {
@@ -309,7 +416,11 @@ test('a signal ends a run between two nodes with its reason, and the model goes 
   const names = Array.from({ length: 301 }, (_, i) => (i === 0 ? 'x' : i === 300 ? 'y' : `h${i}`));
   const model = await load(
     onnxModel({
-      nodes: names.slice(1).map((name, i) => ({ op: 'MatMul', inputs: [names[i], 'w'], outputs: [name] })),
+      nodes: names.slice(1).map((name, i) => ({
+        op: 'MatMul',
+        inputs: [names[i], 'w'],
+        outputs: [name],
+      })),
       inputs: [['x', 'float32', [size, size]]],
       outputs: [['y', 'float32', [size, size]]],
       initializers: [['w', 'float32', [size, size], new Float32Array(size * size).fill(1 / size)]],

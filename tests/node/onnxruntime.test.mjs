@@ -67,6 +67,7 @@ test('fetches choose outputs and fill tensors', async () => {
   const fetched = await session.run(feeds, { sum: target, no: null }, {});
   assert.equal(fetched.sum, target);
   assert.deepEqual([...target.data], [2n, 2n, 4n]);
+  assert.deepEqual(Object.keys(await session.run(feeds, { no: null, other: 5 })), ['no']);
   const wrong = new Tensor('int64', new BigInt64Array(2), [2]);
   await assert.rejects(session.run(feeds, { sum: wrong }), /"sum" is int64\[2\]; the result is int64\[3\]/);
   await assert.rejects(session.run(feeds, ['none']), {
@@ -115,7 +116,10 @@ test('execution providers are this build’s, in their order', async () => {
     InferenceSession.create(path, { externalData: [{ path: 'w', data: product }] }),
     /path/,
   );
-  await assert.rejects(InferenceSession.create(larger(4), 3, 9), RangeError);
+  for (const wrong of [[3, 9], [-1], [4], [1.5], [0, 0]])
+    await assert.rejects(InferenceSession.create(larger(4), ...wrong), RangeError);
+  for (const wrong of [[0, {}], [0, 4, null], [null], [0, 'x']])
+    await assert.rejects(InferenceSession.create(larger(4), ...wrong), TypeError);
 });
 const larger = (size) => new ArrayBuffer(size);
 
@@ -131,12 +135,12 @@ const tensors = [
   [['float16', Uint16Array.of(1), [1]], 'float16', [1]],
   [['float32', new Float32Array(0), [0, 3]], 'float32', [0, 3]],
   [['uint4', Uint8Array.of(0x21, 3), [3]], 'uint4', [3]],
-  [[{ location: 'cpu-pinned', type: 'int8', data: Int8Array.of(1), dims: [1] }], 'int8', [1]],
+  [[{ location: 'cpu-pinned', type: 'int8', data: Int8Array.of(1), dims: [1] }], 'int8', [1], 'cpu-pinned'],
 ];
 test('tensors are made as onnxruntime-common makes them', async () => {
-  for (const [call, type, dims] of tensors) {
+  for (const [call, type, dims, location = 'cpu'] of tensors) {
     const tensor = new Tensor(...call);
-    assert.deepEqual([tensor.type, tensor.dims, tensor.location], [type, dims, 'cpu']);
+    assert.deepEqual([tensor.type, tensor.dims, tensor.location], [type, dims, location]);
     assert.equal(
       tensor.size,
       dims.reduce((product_, extent) => product_ * extent, 1),
@@ -145,6 +149,14 @@ test('tensors are made as onnxruntime-common makes them', async () => {
   }
   assert.deepEqual([...new Tensor('int64', [1, 2n], [2]).data], [1n, 2n]);
   assert.deepEqual([...new Tensor([true, false]).data], [1, 0]);
+  const clamped = Uint8ClampedArray.of(1, 2);
+  const copied = new Tensor(clamped);
+  clamped[0] = 9;
+  assert.deepEqual(copied.data, Uint8Array.of(1, 2));
+  const pinned = Tensor.fromPinnedBuffer('int8', Int8Array.of(1, 2));
+  assert.deepEqual([pinned.location, pinned.reshape([2, 1]).location], ['cpu-pinned', 'cpu-pinned']);
+  const halves = new Tensor('float16', Uint16Array.of(0x3c00), [1]).data;
+  assert.equal(halves.constructor, globalThis.Float16Array ?? Uint16Array);
 });
 
 const wrongTensors = [
@@ -158,6 +170,9 @@ const wrongTensors = [
   [[Float32Array.of(1), [0.5]], TypeError],
   [[Float32Array.of(1), 1], TypeError],
   [[{ location: 'gpu-buffer', type: 'float32', dims: [1] }], TypeError],
+  [[{ location: 'cpu-pinned', type: 'float32', data: [1], dims: [1] }], TypeError],
+  [['int4', [1, 2]], TypeError],
+  [['uint4', [1, 2]], TypeError],
 ];
 test('tensors that cannot be are refused', () => {
   for (const [call, error] of wrongTensors)
@@ -170,8 +185,113 @@ test('a tensor is given another shape, and disposed of', async () => {
   assert.deepEqual([other.dims, other.data], [[3, 2], tensor.data]);
   assert.throws(() => tensor.reshape([4]), /another size/);
   assert.deepEqual([...(await tensor.getData(true))], [1, 2, 3, 4, 5, 6]);
+  assert.equal(tensor.location, 'cpu'); // it is no GPU's to be released
+  tensor.dispose();
   assert.equal(tensor.location, 'none');
   assert.throws(() => tensor.data, /disposed/);
+  await assert.rejects(tensor.getData(), /disposed/);
+  assert.throws(() => tensor.reshape([6]), /disposed/);
+});
+
+test('what is for pages and GPUs says where tensors lie', async () => {
+  const tensor = new Tensor('float32', [1]);
+  const message = /tensors lie with the CPU here/;
+  for (const member of ['texture', 'gpuBuffer', 'mlTensor']) assert.throws(() => tensor[member], { message });
+  for (const member of ['toDataURL', 'toImageData']) assert.throws(() => tensor[member](), { message });
+  for (const member of ['fromTexture', 'fromGpuBuffer', 'fromMLTensor'])
+    assert.throws(() => Tensor[member]({}, {}), { message });
+  await assert.rejects(Tensor.fromImage('https://example.org/cat.png'), { message });
+});
+
+test('profiling can be asked for and writes nothing', async () => {
+  const session = await InferenceSession.create(path, { enableProfiling: true });
+  assert.equal(session.startProfiling(), undefined);
+  await session.run({ x: identity });
+  assert.equal(session.endProfiling(), undefined);
+});
+
+test('a provider that is not here is warned of where another one is', async (t) => {
+  const warn = t.mock.method(console, 'warn', () => {});
+  await InferenceSession.create(path, { executionProviders: ['coreml', { name: 'qnn' }, 'cpu'] });
+  assert.deepEqual(
+    warn.mock.calls.map(({ arguments: [text] }) => text),
+    ['coreml', 'qnn'].map((name) => `the execution provider "${name}" is not here; "cpu" is taken`),
+  );
+  for (const wrong of [5, null, {}])
+    await assert.rejects(InferenceSession.create(path, { executionProviders: [wrong] }), TypeError);
+});
+
+test('a registered backend makes the sessions of its name', async () => {
+  const told = [];
+  const handler = {
+    inputNames: ['x'],
+    outputNames: ['y'],
+    inputMetadata: [{ name: 'x', isTensor: false }],
+    outputMetadata: [],
+    run: async (...given) => {
+      told.push(given);
+      return { y: 5 };
+    },
+    startProfiling: () => told.push('start'),
+    endProfiling: () => told.push('end'),
+    dispose: async () => told.push('disposed'),
+  };
+  const backend = {
+    init: async (name) => told.push(name),
+    createInferenceSessionHandler: async (model, options) => {
+      told.push([model, options]);
+      return handler;
+    },
+  };
+  ort.registerBackend('mine', backend, 10);
+  ort.registerBackend('mine', { ...backend, init: () => assert.fail('it has less priority') }, 5);
+  assert.throws(() => ort.registerBackend('mine', { ...backend }, 10), /another backend of the priority 10/);
+  for (const wrong of [null, {}, { init: backend.init }])
+    assert.throws(() => ort.registerBackend('other', wrong, 1), TypeError);
+  const options = { executionProviders: ['mine'] };
+  const session = await InferenceSession.create(path, options);
+  assert.deepEqual([session.inputNames, session.inputMetadata], [['x'], handler.inputMetadata]);
+  session.startProfiling();
+  assert.deepEqual(await session.run({ x: identity }, ['y'], { tag: 't' }), { y: 5 });
+  session.endProfiling();
+  await session.release();
+  await InferenceSession.create(path, options);
+  assert.deepEqual(told, [
+    'mine',
+    [path, options],
+    'start',
+    [{ x: identity }, { y: null }, { tag: 't' }],
+    'end',
+    'disposed',
+    [path, options],
+  ]);
+});
+
+test('marks for tools that measure are made where env.trace asks for them', (t) => {
+  const marks = [];
+  for (const name of ['timeStamp', 'time', 'timeEnd'])
+    t.mock.method(console, name, (label) => marks.push([name, label]));
+  const mark = () => {
+    ort.TRACE('GPU', 'label');
+    ort.TRACE_EVENT_BEGIN('run');
+    ort.TRACE_EVENT_END('run');
+    ort.TRACE_FUNC_BEGIN('more');
+    ort.TRACE_FUNC_END();
+  };
+  mark();
+  assert.deepEqual(marks, []);
+  for (const flags of [env, env.wasm]) {
+    flags.trace = true;
+    mark();
+    delete flags.trace;
+    assert.deepEqual(marks.splice(0), [
+      ['timeStamp', 'GPU::ORT::label'],
+      ['time', 'ORT::run'],
+      ['timeEnd', 'ORT::run'],
+      ['timeStamp', 'CPU::ORT::FUNC_BEGIN::mark::more'],
+      ['timeStamp', 'CPU::ORT::FUNC_END::mark'],
+    ]);
+  }
 });
 
 /** By type: the array that holds it, and elements that it must keep. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
-import { operators } from '../../node/lib/webnn/operators.js';
+import { enums, operators } from '../../node/lib/webnn/operators.js';
 import { calls, labelled, made, operandPaths, replaced } from './calls.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
@@ -46,16 +46,7 @@ for (const row of operators) {
     for (const path of paths) {
       const { types } = limitsOf(row, path);
       const { shape } = at(call, path);
-      for (const dataType of [
-        'float32',
-        'int32',
-        'uint32',
-        'int64',
-        'uint64',
-        'int8',
-        'uint8',
-        'int4',
-      ].filter((t) => !types.includes(t))) {
+      for (const dataType of enums.MLOperandDataType.filter((t) => !types.includes(t))) {
         const error = thrownBy(name, replaced(labelled(call, 'some label'), path, { dataType, shape }));
         assert.ok(error instanceof TypeError, `${path}: ${error}`);
         assert.ok(error.message.startsWith(`${name} (some label)`), error.message);
@@ -73,7 +64,10 @@ for (const row of operators) {
       for (const rank of [least - 1, most + 1].filter((r) => r >= 0 && r <= 8)) {
         const error = thrownBy(
           name,
-          replaced(labelled(call, 'a label'), path, { dataType, shape: new Array(rank).fill(1) }),
+          replaced(labelled(call, 'a label'), path, {
+            dataType,
+            shape: new Array(rank).fill(1),
+          }),
         );
         assert.ok(error instanceof TypeError, `${path}: ${error}`);
         assert.ok(error.message.startsWith(`${name} (a label)`), error.message);

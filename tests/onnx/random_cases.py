@@ -5,6 +5,7 @@ Runtime refuses.
 """
 
 import random_cases_contrib  # noqa: F401
+import random_cases_decoders  # noqa: F401
 import random_cases_elements  # noqa: F401
 import random_cases_networks  # noqa: F401
 import random_cases_signals  # noqa: F401

@@ -111,7 +111,7 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
         ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3"),
         ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is no sequence, but a tensor"),
         ("y = Unique<axis = 5>(x)", r"axis 5 is outside the 2 dimensions"),
-        ("y = Relu(y)", r"\(Relu, .*: input 'y' is computed by no node before it"),
+        ("y = Relu(y)", r"output 'y' \(Relu\) waits for that of 'y' \(Relu\)"),
         ("y = Relu(missing)", r"\(Relu, .*: input 'missing' is computed by no node before it"),
         ("y = Nonsense(x)", r"\(Nonsense, .*: this operator is not read. docs/onnx-operators.md lists"),
         ("y = MatMull(x, x)", r"not read. docs/onnx-operators.md .* \(did you mean MatMul\?\); export"),
@@ -294,10 +294,12 @@ def test_equations_that_are_none_are_refused(equation: str) -> None:
 
 
 def test_cycles_are_refused() -> None:
-    nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
-    info = helper.make_tensor_value_info("b", TensorProto.FLOAT, [2])
+    """The error names two of its nodes, not one that only waits for them."""
+    wires = [("c", "d"), ("b", "a"), ("a", "b"), ("b", "c")]
+    nodes = [helper.make_node("Relu", [x], [y]) for x, y in wires]
+    info = helper.make_tensor_value_info("d", TensorProto.FLOAT, [2])
     made = helper.make_model(helper.make_graph(nodes, "g", [], [info]))
-    with pytest.raises(ValueError, match=r"\(Relu, .*: input 'b' is computed by no node before it"):
+    with pytest.raises(ValueError, match=r"output '[ab]' \(Relu\) waits for that of '[ab]' .*not be a cycle"):
         headrace.load(made)
 
 

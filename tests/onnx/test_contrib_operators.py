@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from operator_cases_base import LARGEST_I8, MICROSOFT, Case, Constant
@@ -263,3 +265,141 @@ def test_new_keys_of_groups_go_behind_each_sequences_own() -> None:
     alone = [new[0][1:], new[1][1:], new[2][1:], *(x[1:, :, :2] for x in past)]
     one = y_of("GroupQueryAttention", *alone, lengths[1:], scalar(3, np.int32), **options)
     near(y[1:], one[0])
+
+
+# --- experts: what ONNX Runtime has kernels for on other devices only
+
+
+def _experts(*shapes: tuple[int, ...]) -> list[Constant]:
+    return [Constant(reals(RNG, *shape)) for shape in shapes]
+
+
+def _silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+def _of_two_experts(rows: np.ndarray, scores: np.ndarray, result_of: Any) -> np.ndarray:
+    """The best two of each row, weighted by the softmax of their scores; result_of(expert, row)."""
+    y = []
+    for row, given in zip(rows, scores, strict=True):
+        best = np.argsort(-given)[:2]
+        weights = np.exp(given[best]) / np.exp(given[best]).sum()
+        y.append(sum(w * result_of(e, row) for w, e in zip(weights, best, strict=True)))
+    return np.array(y)
+
+
+@pytest.mark.parametrize("activation", ["silu", "swiglu"])
+def test_experts_with_a_third_matrix_that_gates(activation: str) -> None:
+    x, scores = reals(RNG, 5, 8), reals(RNG, 5, 4)
+    first, second, third = _experts((4, 6, 8), (4, 8, 6), (4, 6, 8))
+    options = {"k": 2, "normalize_routing_weights": 1, "activation_type": activation}
+    y = y_of("MoE", x, scores, first, None, second, None, third, **options)
+
+    def result(e: int, row: np.ndarray) -> np.ndarray:
+        return second.value[e] @ (_silu(first.value[e] @ row) * (third.value[e] @ row))
+
+    near(y, _of_two_experts(x, scores, result))
+
+
+@pytest.mark.parametrize("bits", [2, 8])
+def test_experts_of_few_bits_are_not_rounded_further(bits: int) -> None:
+    """ONNX Runtime rounds what such blocks are multiplied with to 8 bits."""
+    block, x, scores = 16, reals(RNG, 3, 32), reals(RNG, 3, 4)
+    layers, matrices = [], []
+    for shape in ((4, 48, 32), (4, 32, 48)):
+        codes = RNG.integers(0, 1 << bits, shape)
+        scales = (RNG.uniform(0.1, 0.5, (*shape[:2], shape[2] // block)) / (1 << bits)).astype(np.float32)
+        matrices.append((codes - (1 << (bits - 1))) * np.repeat(scales, block, 2))
+        each = 8 // bits
+        packed = (codes.reshape(*shape[:2], -1, each) << (bits * np.arange(each))).sum(-1)
+        layers += [Constant(packed.astype(np.uint8)), Constant(scales), None]
+    options = {"k": 2, "expert_weight_bits": bits, "block_size": block, "activation_type": "silu"}
+    first, second = matrices
+    expected = _of_two_experts(x, scores, lambda e, row: second[e] @ _silu(first[e] @ row))
+    near(y_of("QMoE", x, scores, *layers[:-1], **options), expected)
+
+
+def test_halves_of_swiglu_lie_beside_one_another_or_by_turns() -> None:
+    x, scores = reals(RNG, 2, 3, 8), reals(RNG, 6, 4)
+    (first, second), bias = _experts((4, 12, 8), (4, 8, 6)), Constant(reals(RNG, 4, 12))
+    options = {"k": 2, "activation_type": "swiglu", "activation_alpha": 1.7, "swiglu_limit": 2.0}
+    by_turns = y_of("MoE", x, scores, first, bias, second, swiglu_fusion=1, **options)
+    order = [*range(0, 12, 2), *range(1, 12, 2)]
+    beside = [Constant(c.value[:, order].copy()) for c in (first, bias)]
+    np.testing.assert_allclose(
+        y_of("MoE", x, scores, *beside, second, swiglu_fusion=2, **options), by_turns, rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "options", "message"),
+    [
+        ("MoE", ["x", "scores", "fc1", None, "fc2"], {"use_sparse_mixer": 1}, "use_sparse_mixer is 1"),
+        ("MoE", ["x", "scores", "fc1", None, "fc2"], {"k": 5}, "k is 5; there are 4 experts"),
+        ("MoE", ["x", "scores", "fc2", None, "fc1"], {}, "the input is .*; the experts are of 6 values"),
+        (
+            "MoE",
+            ["x", "scores", "fc1", None, "fc2"],
+            {"activation_type": "tanh"},
+            "activation_type is 'tanh'",
+        ),
+        (
+            "QMoE",
+            ["x", "scores", "bytes", "scales", None, "bytes", "scales"],
+            {"quant_type": "fp4"},
+            "quant_type is 'fp4' .* Quantise the experts to integers of 2, 4 or 8 bits",
+        ),
+        (
+            "QMoE",
+            ["x", "scores", "bytes", "scales", None, "bytes", "scales"],
+            {"expert_weight_bits": 3},
+            "expert_weight_bits is 3; 2, 4 and 8 are read",
+        ),
+        (
+            "QMoE",
+            ["x", "scores", "bytes", "scales", None, "bytes", "scales"],
+            {"expert_weight_bits": 8, "block_size": 16},
+            "block_size is 16, and a row has 8 numbers",
+        ),
+        (
+            "MatMulBnb4",
+            ["x", "bytes", "scales"],
+            {"N": 8, "K": 8, "block_size": 16, "quant_type": 2},
+            "quant_type is 2; it is 0",
+        ),
+        (
+            "MatMulBnb4",
+            ["x", "bytes", "scales"],
+            {"N": 80, "K": 80, "block_size": 16, "quant_type": 1},
+            "the weights .* numbers of 3200",
+        ),
+        ("CausalConvWithState", ["image", "taps"], {"state_window": 2}, "state_window is 2; only 0 is read"),
+        ("CausalConvWithState", ["image", "taps"], {"dilation": 0}, "dilation is 0; at least 1"),
+        (
+            "MRotaryEmbedding",
+            ["heads", "places", "angles", "angles"],
+            {"mrope_section": [1, 2]},
+            r"mrope_section is \[1, 2\]; it must be three numbers of which 2 are the sum",
+        ),
+        ("UnfoldTensor", ["image"], {"dim": 2, "size": 9}, "size is 9 and step 1"),
+    ],
+)
+def test_what_is_not_computed_is_refused(
+    op: str, inputs: list[str | None], options: dict, message: str
+) -> None:
+    known = {
+        "x": reals(RNG, 3, 8),
+        "scores": reals(RNG, 3, 4),
+        "fc1": Constant(reals(RNG, 4, 6, 8)),
+        "fc2": Constant(reals(RNG, 4, 8, 6)),
+        "bytes": Constant(np.zeros((4, 8, 8), np.uint8)),
+        "scales": Constant(np.ones((4, 8), np.float32)),
+        "image": reals(RNG, 2, 3, 5),
+        "taps": Constant(reals(RNG, 3, 1, 2)),
+        "heads": reals(RNG, 1, 2, 3, 4),
+        "places": np.zeros((3, 1, 3), np.int64),
+        "angles": Constant(reals(RNG, 5, 2)),
+    }
+    with pytest.raises(ValueError, match=rf"\({op}, com.microsoft .*{message}"):
+        given = (known.get(name) if name else None for name in inputs)
+        y_of(op, *given, outputs=2 if op == "CausalConvWithState" else 1, **options)

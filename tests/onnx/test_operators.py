@@ -77,6 +77,17 @@ IN_BLOCKS = {
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
     *("ReorderInput", "ReorderOutput", "Upsample"),
 }
+# Of random_cases_decoders.py and test_contrib_operators.py.
+IN_RANDOM_CASES = (
+    "CausalConvWithState",
+    "LinearAttention",
+    "MRotaryEmbedding",
+    "MatMulBnb4",
+    "MoE",
+    "QMoE",
+    "UnfoldTensor",
+    "Unique",
+)
 # Read, but not as a node of their own here: test_models.py, test_flex_attention.py, and below.
 ELSEWHERE = {
     ("ai.onnx.preview", "FlexAttention"),
@@ -86,6 +97,7 @@ ELSEWHERE = {
     ("", "Constant"),
     ("", "CumProd"),
     ("", "SimplifiedLayerNormalization"),
+    *((cases.MICROSOFT, name) for name in IN_RANDOM_CASES),
     (cases.MICROSOFT, "SimplifiedLayerNormalization"),
     (cases.MICROSOFT, "QuantizeLinear"),
     (cases.MICROSOFT, "DequantizeLinear"),

@@ -219,7 +219,7 @@ def test_dynamic_quantization_rounds_once_for_all_products(weights: type, per_ch
     ("bits", "level", "kernel", "tolerance"),
     [(4, 0, "block_gemm_f32", 1e-5), (4, 4, "block_gemm_int8", 0.02), (8, 1, "block_gemm_f32", 1e-5)],
 )
-@pytest.mark.parametrize("block", [32, 128])
+@pytest.mark.parametrize("block", [16, 32, 128])
 @pytest.mark.parametrize("has_zeros", [False, True])
 def test_matrices_of_few_bits_stay_in_blocks(
     bits: int, level: int, kernel: str, tolerance: float, block: int, has_zeros: bool
@@ -248,4 +248,19 @@ def test_matrices_of_few_bits_stay_in_blocks(
             attribute.i = 1
     wanted = rounded_as_real(exact, x)
     assert np.abs(y - wanted).max() <= tolerance * np.abs(wanted).max()
-    assert used == [kernel]
+    # Rows are rounded 32 elements at a time: blocks of 16 are read in f32 whatever is allowed.
+    assert used == ["block_gemm_f32" if block == 16 else kernel]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_blocks_of_16_take_the_files_size_in_memory(bits: int) -> None:
+    n, k, block = 64, 512, 16
+    q = Quantized()
+    packed = RNG.integers(0, 256, (n, k // block, block * bits // 8)).astype(np.uint8)
+    scales = RNG.uniform(0.01, 0.1, n * k // block).astype(np.float32)
+    inputs = ["x", q.store(packed), q.store(scales)]
+    y = q.node("MatMulNBits", inputs, domain="com.microsoft", N=n, K=k, bits=bits, block_size=block)
+    model = q.model([5, k], y)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    loaded = headrace.load(model, device="cpu")
+    assert loaded.executable.stats["constant_bytes"] <= 1.05 * (packed.nbytes + scales.nbytes)

@@ -8,6 +8,7 @@
 namespace headrace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace headrace::testing;
@@ -91,12 +92,14 @@ TEST(Resample2d, SaysWhatItTakes) {
     EXPECT_EQ(infer_error("resample2d", {x}, {{"axes", Integers{3, 4}}}), "Axis 4 out of bounds for rank 4");
     EXPECT_THAT(infer_error("resample2d", {x}, {{"sizes", Integers{0, 4}}}), HasSubstr("at least 1"));
     EXPECT_THAT(infer_error("resample2d", {x}, {{"sizes", Integers{4}}}),
-                HasSubstr("one entry per axis, got 1"));
+                HasSubstr("sizes must have one entry per axis, got 1"));
+    EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{1, 1, 1}}}),
+                HasSubstr("scales must have one entry per axis, got 3"));
     EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{0.1, 1}}}),
-                HasSubstr("scale 0.1 leaves nothing of extent 3"));
-    for (const double scale : {0.0, -1.0, std::nan(""), HUGE_VAL})
-        EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{scale, 1}}}),
-                    HasSubstr("positive and finite"));
+                HasSubstr("scales[0] is 0.1, which leaves nothing of extent 3"));
+    for (const double scale : {0.0, -1.0, std::nan(""), HUGE_VAL, 1e30})
+        EXPECT_THAT(infer_error("resample2d", {x}, {{"scales", Reals{1, scale}}}),
+                    AllOf(HasSubstr("scales[1] is "), HasSubstr("greater than 0 and less than 9.0072e+15")));
 }
 
 }  // namespace

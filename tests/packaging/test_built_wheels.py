@@ -33,6 +33,7 @@ CPUS = {
     "aarch64": {"cortex-a53": "armv8.0_1", "neoverse-n1": "armv8.2_2", "max": "armv8.6_2|armv9.2_2"},
 }
 API_TESTS = ("webnn_errors", "webnn_states", "webnn_dispatch", "webnn_extensions", "webnn_several_graphs")
+LANES = ("libheadrace.so", "libheadrace_llm.so", "libheadrace_serve.so")
 RELEASES = {"cp311-cp311": "bookworm", "cp312-abi3": "trixie"}
 MODEL = ROOT / "models/tiny-chat-q8_0.gguf"
 CHAT = f"""
@@ -112,15 +113,24 @@ def test_libraries_are_found_by_places_relative_to_themselves(unpacked: Path):
         assert not [name for name in names if name.startswith(("libggml", "libllama", "libstdc++", "libc++"))]
 
 
+def shown(unpacked: Path, library: str, kinds: str) -> set[str]:
+    """The symbols of nm's kinds that a library defines for others."""
+    command = ["nm", "-D", "--defined-only", unpacked / "headrace/lib" / library]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {name for _, kind, name in map(str.split, listed.splitlines()) if kind in kinds}
+
+
 def test_what_is_inside_a_library_stays_inside(unpacked: Path):
-    for library in ("libheadrace.so", "libheadrace_llm.so"):
-        path = unpacked / "headrace/lib" / library
-        listed = subprocess.run(
-            ["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True
-        )
-        names = [line.split()[-1] for line in listed.stdout.splitlines()]
-        assert any("headrace" in name for name in names)
-        assert not [name for name in names if re.search(r"^(ggml|llama|gguf)_|fmt|hwy|httplib", name)]
+    for library in LANES:
+        names = shown(unpacked, library, "TWVBDR")
+        assert names
+        assert not [name for name in names if not re.match("_ZN?K?[OR]?(T[ISVT]N?K?)?8headrace", name)]
+
+
+def test_the_program_and_the_libraries_hold_nothing_twice(unpacked: Path):
+    assert set(LANES) <= set(needed_libraries(unpacked / "headrace/bin/headrace"))
+    strong = [shown(unpacked, library, "TBDR") for library in LANES]
+    assert len(set.union(*strong)) == sum(map(len, strong))
 
 
 def test_a_graph_runs_with_the_wheels_own_libraries(environment: Path, tmp_path: Path):

@@ -71,6 +71,20 @@ TEST(AllowBf16Products, LeavesSmallMatricesOtherTypesAndMatricesThatARunGives) {
     EXPECT_EQ(after_pass(g.finish()), "matmul(x, w)");
 }
 
+TEST(AllowBf16Products, LetsTheOtherOperandOfAMatrixInBlocksBeRoundedToBytes) {
+    const auto after = [](bool round_activations) {
+        TinyGraph g;
+        const TensorType type{DType::f32, {48, 64}, BlockFormat::q4_0_f32};
+        const ValueId w = must(g.builder.constant(type, std::vector<std::byte>(type.bytes()), "w"));
+        g.output("y", g.op("fused_matmul", {g.input("x", {4, 64}), w}, {{"transpose_b", true}}));
+        Graph graph = g.finish();
+        run_pass(kPass, graph, {.round_activations = round_activations, .round_to_bf16 = true});
+        return formula(graph, "y");
+    };
+    EXPECT_EQ(after(true), "fused_matmul(x, w) {transpose_b=true, round_a=true}");
+    EXPECT_EQ(after(false), "fused_matmul(x, w) {transpose_b=true}");
+}
+
 TEST(AllowBf16Products, DoesNothingUnlessAsked) {
     EXPECT_EQ(after_pass(dense(64), false), "fused_matmul(x, w) {activation=\"relu\"}");
     EXPECT_EQ(after_pass(convolution({48, 32, 3, 3}), false), "conv2d(x, w)");

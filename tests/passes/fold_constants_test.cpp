@@ -48,6 +48,20 @@ TEST(FoldConstants, FoldsEveryOutputOfANode) {
     expect_same_results(before, graph);
 }
 
+TEST(FoldConstants, MultipliesLargeMatricesByKernelsWhoseOperationsCountLess) {
+    TinyGraph t;
+    const ValueId product = t.op("matmul", {t.constant("a", {70, 300}), t.constant("b", {300, 400})});
+    t.output("y", t.op("add", {t.input("x", {400}), product}));
+    Graph graph = t.finish();
+    const Graph before = graph;
+    constexpr double kOperations = 2.0 * 70 * 300 * 400;
+    const PassContext few{.fold = {.flops = kOperations / 100}}, enough{.fold = {.flops = kOperations / 10}};
+    EXPECT_EQ(run_pass("fold_constants", graph, few).at("nodes_folded"), 0);
+    EXPECT_EQ(run_pass("fold_constants", graph, enough).at("nodes_folded"), 1);
+    EXPECT_EQ(formula(graph, "y"), "add(x, constant)");
+    expect_same_results(before, graph, 1e-4);
+}
+
 TEST(FoldConstants, LeavesStateWritesAlone) {
     TinyGraph t;
     t.output("y", t.op("assign", {t.state("s", {3}), t.op("neg", {t.constant("w", {3})})}));

@@ -130,10 +130,38 @@ TEST(KeepBlockWeights, KeepsScalesInF32WhereTheCpuRunsTheGraph) {
     EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph, context).at("matrices_expanded"), 1);
 }
 
+TEST(KeepBlockWeights, KeepsBlocksOf16WhereTheCpuRunsTheGraph) {
+    const std::vector<int> nibbles{3, 0, 8, 15, 1, 7, 9, 2, 14, 4, 6, 11};
+    for (const float scale : {0.125f, 0.1f}) {
+        expect_kept(product({.scales = {4, 3}, .scale = scale}), "f32[3, 64] as q8_16_f32");
+        expect_kept(product({.type = DType::i4, .scales = {4, 3}, .scale = scale, .low = -8, .high = 7}),
+                    "f32[3, 64] as q4_16_f32");
+        expect_kept(product({.type = DType::u4,
+                             .scales = {4, 3},
+                             .scale = scale,
+                             .zero_points = nibbles,
+                             .low = 0,
+                             .high = 15}),
+                    "f32[3, 64] as q4_16_f32");
+    }
+    expect_kept(product({.type = DType::u8,
+                         .scales = {4, 3},
+                         .zero_points = {128, 127, 126, 128, 120, 140, 128, 128, 130, 128, 128, 128},
+                         .low = 20,
+                         .high = 240}),
+                "f32[3, 64] as q8_16_f32");
+    PassContext context;
+    context.runs_on_cpu = false;
+    Graph graph = product({.scales = {4, 3}});
+    EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph, context).at("matrices_expanded"), 1);
+}
+
 TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
-    for (const Quantized& q : std::vector<Quantized>{{.scales = {4, 3}},  // blocks of 16
+    const std::vector<int> ones(12, 1);
+    for (const Quantized& q : std::vector<Quantized>{{.scales = {8, 3}},  // blocks of 8
                                                                           // -128 - 1 needs 9 bits
-                                                     {.scales = {1, 1}, .zero_points = {1}}}) {
+                                                     {.scales = {1, 1}, .zero_points = {1}},
+                                                     {.scales = {4, 3}, .zero_points = ones}}) {
         Graph graph = product(q);
         const Graph before = graph;
         const Counts counts = run_pass("fold_dequantize_into_matmul", graph);
@@ -143,7 +171,7 @@ TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
         expect_same_results(before, graph, 1e-5);
     }
     Linear transposed;
-    const ValueId w = transposed.matrix({.scales = {3, 4}}, {3, 64});
+    const ValueId w = transposed.matrix({.scales = {3, 8}}, {3, 64});
     transposed.output(
         "y", transposed.op("matmul", {transposed.input("x", {5, 64}), transposed.op("transpose", {w})}));
     Graph graph = transposed.finish();
@@ -152,7 +180,7 @@ TEST(KeepBlockWeights, ExpandsWhatBlocksCannotSay) {
 }
 
 TEST(KeepBlockWeights, LeavesWhatIsTooLargeToExpandAndOtherIntegers) {
-    Graph graph = product({.scales = {4, 3}});
+    Graph graph = product({.scales = {8, 3}});
     const std::string before = print(graph);
     PassContext context;
     context.fold.grown_bytes = 64 * 3 * 4 - 1;

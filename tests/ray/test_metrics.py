@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
+import subprocess
+import urllib.request
 
 import pytest
-from callers import MODEL
+from callers import MODEL, ROOT, wait_until
 
 pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs it")
 
@@ -63,3 +66,31 @@ def test_each_replica_tells_what_headrace_serve_would(chat):
     assert len({replica for replica, _, _ in counted}) == len(counted) == 2
     assert sum(int(count) for _, _, count in counted) > 0
     assert page.count("# TYPE headrace_time_to_first_token_seconds histogram\n") == 1
+
+
+def test_the_names_are_those_of_the_program(chat):
+    chat.say(messages=[{"role": "user", "content": "What is 2+3?"}])
+    page = chat.send(None, "GET", "/metrics").read().decode()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [ROOT / "build/bin/headrace", "serve", MODEL, "--metrics", "--port", str(port), "--log-disable"]
+    server = subprocess.Popen(command)
+    try:
+        of_program = wait_until(lambda: page_of(port), what="the server")
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert names(page) == names(of_program)
+
+
+def page_of(port: int) -> str | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+            return response.read().decode()
+    except OSError:
+        return None
+
+
+def names(page: str) -> set[str]:
+    return set(re.findall(r"^# TYPE (\S+ \S+)$", page, re.MULTILINE))

@@ -13,6 +13,17 @@ TEST(ThreadChoice, TakesWhatIsWantedWhileRunsAreAsFastAsEver) {
     }
 }
 
+TEST(ThreadChoice, AFirstRunOnOneThreadSaysNothingOfTheOthers) {
+    ThreadChoice choice(200);
+    choice.start_alone();
+    EXPECT_EQ(choice.choose(2), 1);
+    choice.record(1, 3000);  // pages came in
+    for (double us : {900.0, 120.0}) {
+        EXPECT_EQ(choice.choose(2), 2);
+        choice.record(2, us);
+    }
+}
+
 TEST(ThreadChoice, ASlowRunIsFollowedByRunsOnOneThreadThenATrial) {
     ThreadChoice choice;
     choice.record(2, 10000);

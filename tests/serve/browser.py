@@ -25,7 +25,9 @@ class Browser:
         wanted = {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         self._url = f"{driver}/session"
         self._patience = 60  # seconds
-        self._url += "/" + self._ask("POST", "", {"capabilities": wanted})["sessionId"]
+        session = self._ask("POST", "", {"capabilities": wanted})
+        self._url += "/" + session["sessionId"]
+        self.process_id = session["capabilities"]["goog:processID"]
 
     def _ask(self, method: str, path: str, body: object = None):
         reply = requests.request(method, self._url + path, json=body, timeout=self._patience).json()["value"]
@@ -39,6 +41,9 @@ class Browser:
 
     def open(self, url: str) -> None:
         self._ask("POST", "/url", {"url": url})
+
+    def back(self) -> None:
+        self._ask("POST", "/back", {})
 
     def run(self, script: str, *arguments: object):
         """The value of a function's body in the page."""
@@ -55,6 +60,21 @@ class Browser:
         """What the page's console has as errors."""
         entries = self._ask("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+
+    def devtools(self, command: str, **parameters: object):
+        """A command of Chromium's own protocol (https://chromedevtools.github.io/devtools-protocol)."""
+        return self._ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    @contextmanager
+    def another_tab(self):
+        """The browser's calls go to a new tab, which is closed in the end."""
+        first = self._ask("GET", "/window")
+        self._ask("POST", "/window", {"handle": self._ask("POST", "/window/new", {"type": "tab"})["handle"]})
+        try:
+            yield
+        finally:
+            self._ask("DELETE", "/window")
+            self._ask("POST", "/window", {"handle": first})
 
     def quit(self) -> None:
         self._ask("DELETE", "")

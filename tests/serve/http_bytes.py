@@ -11,7 +11,7 @@ import time
 def request(method: str, path: str, body: bytes = b"", headers: str = "") -> bytes:
     length = f"Content-Length: {len(body)}\r\n" if body or method == "POST" else ""
     kind = "Content-Type: application/json\r\n" if body else ""
-    return f"{method} {path} HTTP/1.1\r\nHost: x\r\n{kind}{length}{headers}\r\n".encode() + body
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}{length}{headers}\r\n".encode() + body
 
 
 def exchange(port: int, data: bytes, seconds: float = 20.0, closes: bool = False) -> bytes:

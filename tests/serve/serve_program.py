@@ -175,11 +175,16 @@ def serve_arguments_are_refused(*arguments: object, status: int = 2, **variables
     return output.read_text()
 
 
-def ask_openai(server: Served, key: str = ""):
-    """OpenAI's client of that server; what fails is not tried again."""
+def ask_openai(server: Served, key: str = "", checks_types: bool = True):
+    """OpenAI's client of that server; what fails is not tried again.
+
+    checks_types: an answer without a field that its type has is an error. Wrong are the types of vectors in
+    base64, and of pieces of completions.
+    """
     from openai import OpenAI
 
-    return OpenAI(base_url=server.url + "/v1", api_key=key or server.key or "none", max_retries=0, timeout=60)
+    options = {"base_url": server.url + "/v1", "api_key": key or server.key or "none"}
+    return OpenAI(**options, max_retries=0, timeout=60, _strict_response_validation=checks_types)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ THOUGHTS = ["<think>\n", "two and", " three", "\n</think>\n\n"]
 
 
 def client_of(server, key: str = ""):
-    return anthropic.Anthropic(base_url=server.url, api_key=key or "none", max_retries=0, timeout=60)
+    options = {"max_retries": 0, "timeout": 60, "_strict_response_validation": True}
+    return anthropic.Anthropic(base_url=server.url, api_key=key or "none", **options)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ THOUGHTS = ["<think>\n", "two and", " three", "\n</think>\n\n"]
 
 
 def client_of(server):
-    return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=60)
+    options = {"max_retries": 0, "timeout": 60, "_strict_response_validation": True}
+    return anthropic.Anthropic(base_url=server.url, api_key="none", **options)
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +123,60 @@ def test_a_streamed_thought_ends_with_its_signature(serve, tmp_path_factory):
 def test_what_would_make_another_answer_is_refused_by_name(client, field, more):
     with pytest.raises(anthropic.BadRequestError, match=field):
         client.messages.create(messages=SUM, extra_body=more, **GREEDY)
+
+
+TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 2}}
+TEXT = {"type": "text", "text": "5"}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "5"}
+
+
+def with_result(before: list[dict], result: dict) -> list[dict]:
+    return [*SUM, {"role": "assistant", "content": before}, {"role": "user", "content": [result]}]
+
+
+@pytest.mark.parametrize(
+    ("field", "more"),
+    [
+        ("model", {"model": None}),
+        ("model", {"model": 3}),
+        ("temperature", {"temperature": 1.5}),
+        ("temperature", {"temperature": -0.1}),
+        ("top_p", {"top_p": 1.1}),
+        ("top_k", {"top_k": -1}),
+        ("metadata.user_id", {"metadata": {"user_id": 3}}),
+        ("thinking.budget_tokens", {"thinking": {"type": "enabled"}}),
+        ("thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": "all"}}),
+        ("messages.0.content.0.tool_use_id", {"messages": [{"role": "user", "content": [RESULT]}]}),
+        ("messages.2.content.0.tool_use_id", {"messages": with_result([TEXT], RESULT)}),
+        (
+            "messages.2.content.0.tool_use_id",
+            {"messages": with_result([TOOL_USE], {**RESULT, "tool_use_id": "toolu_2"})},
+        ),
+        (
+            "output_config.format.schema",
+            {"output_config": {"format": {"type": "json_schema", "schema": {"type": "nope"}}}},
+        ),
+        ("output_format.schema", {"output_format": {"type": "json_schema", "schema": {"type": "nope"}}}),
+    ],
+)
+def test_what_their_api_refuses_is_refused_by_name(server, field, more):
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        if "schema" in field and path != "/v1/messages":
+            continue  # where nothing is written no schema is needed
+        answer = server.post(path, {"messages": SUM, **GREEDY, **more})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["type"]) == (400, "invalid_request_error"), answer.text
+        assert error["message"].startswith(f"'{field}'"), error
+
+
+def test_results_of_tools_may_follow_in_several_messages_and_in_a_session(server, client):
+    split = [*with_result([TOOL_USE], RESULT), {"role": "user", "content": [RESULT]}]
+    assert client.messages.create(messages=split, **GREEDY).content
+    known = {"messages": [{"role": "user", "content": [RESULT]}], "session": "tools", **GREEDY}
+    assert server.post("/v1/messages", known).status_code == 200, "what the session holds is not looked at"
+
+
+def test_a_method_that_is_not_taken_is_an_invalid_request(server):
+    answer = server.get("/v1/messages")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
+    assert server.get("/v1/messages/none").json()["error"]["type"] == "not_found_error"

@@ -161,7 +161,7 @@ def test_a_full_disk_fails_no_request(mounted, options):
 def test_a_disk_that_is_read_only_fails_no_request(mounted):
     server = start_server(mounted("size=1m", "mount -o remount,ro '{folder}'"))
     assert answer(server) == answer(server)
-    assert failures(server) >= 1
+    wait_for(lambda: failures(server) >= 1, what="a failure to be counted")
     assert len(warnings(server)) == 1, warnings(server)
     assert server.stop() == 0
 
@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_made_fails_no_request(tmp_path):
     (tmp_path / "file").write_text("x")
     server = start_server(tmp_path / "file" / "cache")
     assert answer(server) == answer(server)
-    assert failures(server) >= 1
+    wait_for(lambda: failures(server) >= 1, what="a failure to be counted")
     (line,) = warnings(server)
     assert str(tmp_path / "file") in line
     assert server.stop() == 0

@@ -61,7 +61,7 @@ def test_vectors_are_those_of_the_graph(server, tokenizer):
 
 
 def test_openais_client_asks_for_base64(server, tokenizer):
-    data = ask_openai(server).embeddings.create(model="model.hrg", input=TEXTS).data
+    data = ask_openai(server, checks_types=False).embeddings.create(model="model.hrg", input=TEXTS).data
     for entry, text in zip(data, TEXTS, strict=True):
         expected = encoder_models.vector(tokenizer.encode(text).ids)
         np.testing.assert_allclose(entry.embedding, expected, atol=2e-6)

@@ -170,7 +170,6 @@ def test_bytes_that_are_no_request_of_http_are_refused_or_dropped(server, data):
 
 
 def test_a_refused_connection_is_told_so_once(server):
-    """cpp-httplib leaves it open, as one that rests, for as long as those."""
     received = exchange(server.port, request("BREW", "/health"), seconds=1)
     assert statuses(received) == [400] and received.lower().count(b"connection: close") == 1
 

@@ -60,6 +60,22 @@ def test_what_a_server_has_is_told_to_those_with_a_key(server, path):
     assert server.get(path).status_code in (200, 404)
 
 
+def test_slots_show_and_give_a_key_only_what_its_own_requests_left(serve, tmp_path):
+    server = serve("--api-key", "alice,bob", "--slots", "--parallel", 1, "--slot-save-path", tmp_path)
+    alice, bob = ({"Authorization": f"Bearer {key}"} for key in ("alice", "bob"))
+    body = {"prompt": "1+1=", "n_predict": 1, "stop": ["SECRET"]}
+    assert server.post("/completion", body, headers=alice).status_code == 200
+    (slot,) = server.get("/slots", headers=alice).json()
+    assert slot["params"]["stop"] == ["SECRET"]
+    (slot,) = server.get("/slots", headers=bob).json()
+    assert "params" not in slot and slot["id"] == 0
+    for action in ("save", "erase"):
+        path = f"/slots/0?action={action}"
+        refused = server.post(path, {"filename": "a"}, headers=bob)
+        assert refused.status_code == 403 and "another key" in refused.json()["error"]["message"]
+        assert server.post(path, {"filename": "a"}, headers=alice).status_code == 200
+
+
 def test_a_key_may_stand_without_the_word_before_it(server):
     assert server.ask("GET", "/v1/models", headers={"Authorization": KEYS[1]}).status_code == 200
     assert server.ask("GET", "/v1/models", headers={"Authorization": KEYS[1][:-1]}).status_code == 401

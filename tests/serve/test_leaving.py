@@ -27,6 +27,7 @@ from serve_program import (
 )
 
 SECOND = 1.0
+HELLO = [{"role": "user", "content": "Hi"}]
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +59,10 @@ def test_a_client_that_leaves_its_stream_frees_the_slot(server):
     [
         ("/completion", ENDLESS),
         ("/v1/completions", {**ENDLESS, "max_tokens": 1_000_000, "n": 2}),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "ignore_eos": True}),
+        ("/v1/chat/completions", {"messages": HELLO, "ignore_eos": True}),
         (
             "/v1/messages",
-            {"messages": [{"role": "user", "content": "Hi"}], "ignore_eos": True, "max_tokens": 100_000},
+            {"model": "a", "messages": HELLO, "ignore_eos": True, "max_tokens": 10**6},
         ),
         ("/v1/responses", {"input": "Hi", "ignore_eos": True}),
         ("/api/generate", {"model": MODEL.name, "prompt": "Hi", "options": {"ignore_eos": True}}),
@@ -86,6 +87,26 @@ def test_a_client_that_leaves_while_its_prompt_is_read_frees_the_slot(server):
     assert server.count("headrace_requests_cancelled_total") == before + 1
     whole = server.json("/completion", {**prompt, "cache_prompt": False})
     assert whole["timings"]["prompt_ms"] / 1000 > left, "it would have taken longer"
+
+
+def test_a_client_that_leaves_while_its_prompt_is_read_is_counted_and_logged_once(server):
+    def counted() -> dict[str, float]:
+        return {name: count for name, count in server.metrics().items() if 'route="/completion"' in name}
+
+    before, lines = counted(), server.log().count("the client went away")
+    leaver = threading.Thread(
+        target=leave, args=(server, "/completion", {"prompt": "a bear " * 1000, "n_predict": 1}, 0.3)
+    )
+    leaver.start()
+    wait_for(lambda: server.count("headrace_requests_running") == 1, what="the prompt to be read")
+    leaver.join()
+    wait_for(lambda: is_idle(server) and counted() != before)
+    after = counted()
+    changed = {name: after[name] - before.get(name, 0) for name in after}
+    (name,) = (name for name, count in changed.items() if count)
+    assert changed[name] == 1 and 'status="499"' in name
+    assert server.json("/health") == {"status": "ok"}
+    assert server.log().count("the client went away") == lines + 1
 
 
 def test_a_client_that_leaves_the_queue_leaves_nothing_in_it(server):
@@ -172,6 +193,38 @@ def test_an_idle_server_stops_at_once_with_0(stop):
     server.process.send_signal(stop)
     assert server.process.wait(timeout=5) == 0
     running.remove(server)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /completion HTTP/1.1\r\nHost: loc",
+        b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+    ],
+    ids=["headers", "body"],
+)
+def test_half_of_a_request_does_not_keep_a_server_from_its_end(sent):
+    server = Served()
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(sent)
+        assert server.json("/health") == {"status": "ok"}, "it has come"
+        assert server.stop() == 0
+        assert client.recv(1) == b""
+
+
+def test_an_answer_that_nobody_reads_does_not_keep_a_server_from_its_end():
+    server = Served("--ctx-size", 4096)
+    body = json.dumps({**ENDLESS, "n_predict": 3500, "n_probs": 50, "stream": True}).encode()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(
+            b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        wait_for(lambda: server.busy_slots() == 1, what="the answer to begin")
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(SECOND)
+        assert server.stop() == 0, "the second signal ends it"
 
 
 def test_health_tells_loading_from_ready(models):

@@ -222,14 +222,16 @@ def test_a_slots_file_has_a_plain_name(server, action, name):
 
 
 def test_slots_that_are_not_there_and_files_that_are_not_there_are_errors(server):
-    assert server.post("/slots/9?action=erase", {}).status_code == 400
+    assert server.post("/slots/x?action=erase", {}).status_code == 400
+    assert server.json("/slots/9?action=erase", {})["id_slot"] == 1, "of two, as in llama-server"
     assert server.post("/slots/0?action=dance", {}).status_code == 400
     missing = server.post("/slots/0?action=restore", {"filename": "missing.bin"})
     assert missing.status_code == 400 and "/tmp" not in missing.text
 
 
-def test_saving_needs_a_folder_of_the_operators(stories):
-    response = stories.post("/slots/0?action=save", {"filename": "x.bin"})
+@pytest.mark.parametrize("action", ["save", "restore", "erase", "dance"])
+def test_slots_need_a_folder_of_the_operators(stories, action):
+    response = stories.post(f"/slots/0?action={action}", {"filename": "x.bin"})
     assert response.status_code == 501 and "--slot-save-path" in response.json()["error"]["message"]
 
 
@@ -245,6 +247,11 @@ def test_an_adapter_can_be_turned_off_and_on(stories):
     assert stories.json("/completion", {**body, "lora": [{"id": 0, "scale": 1}]})["content"] == adapted
     stories.json("/lora-adapters", [{"id": 0, "scale": 1}])
     assert stories.json("/completion", body)["content"] == adapted
+    # Without a scale it is off, as in llama-server.
+    assert stories.json("/completion", {**body, "lora": [{"id": 0}]})["content"] == plain
+    assert stories.json("/lora-adapters", [{"id": 0}]) == {"success": True}
+    assert stories.json("/lora-adapters")[0]["scale"] == 0
+    stories.json("/lora-adapters", [{"id": 0, "scale": 1}])
     assert stories.post("/lora-adapters", [{"id": 7, "scale": 1}]).status_code == 400
     assert stories.post("/lora-adapters", {"id": 0}).status_code == 400
 

@@ -161,7 +161,7 @@ def test_what_nobody_can_do_here_is_named(server):
         ("/v1/chat/completions", {"messages": SUM}),
         ("/v1/completions", {"prompt": "Say"}),
         ("/v1/responses", {"input": "Say"}),
-        ("/v1/messages", {"messages": SUM, "max_tokens": 4}),
+        ("/v1/messages", {"model": "any", "messages": SUM, "max_tokens": 4}),
         ("/completion", {"prompt": "Say"}),
     ],
 )
@@ -213,7 +213,7 @@ def texts_of(server, path: str, body: dict, text_of, **sampling) -> list[str]:
             {"messages": TALE},
             lambda answer: answer["choices"][0]["message"]["content"],
         ),
-        ("/v1/messages", {"messages": TALE}, lambda answer: answer["content"][0]["text"]),
+        ("/v1/messages", {"model": "any", "messages": TALE}, lambda answer: answer["content"][0]["text"]),
     ],
     ids=["completions", "chats", "messages"],
 )

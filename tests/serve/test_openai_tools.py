@@ -151,6 +151,20 @@ def test_a_named_function_leaves_no_other(caller_of_two):
     assert {call.function.name for call in answer.tool_calls} == {"add"}
 
 
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_a_schema_that_no_call_can_follow_is_an_error_of_the_tools(caller_of_two, choice):
+    wrong = {"type": "function", "function": {"name": "add", "parameters": {"type": "nope"}}}
+    body = {**OPTIONS, "tools": [wrong], "tool_choice": choice}
+    answer = caller_of_two.post("/v1/chat/completions", body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "tools")
+    assert (
+        error["message"].startswith("'tools' have a schema") and "unrecognized type nope" in error["message"]
+    )
+    older = {**OPTIONS, "functions": [wrong["function"]]}
+    assert caller_of_two.post("/v1/chat/completions", older).json()["error"]["param"] == "functions"
+
+
 def test_thoughts_come_apart_from_the_answer(serve, tmp_path_factory):
     server = start(
         serve, tmp_path_factory.mktemp("thinker"), FAMILIES["Qwen3"][0], [*THOUGHTS, "It is", " five."]

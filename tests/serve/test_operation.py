@@ -140,9 +140,11 @@ def test_the_log_tells_why_a_request_was_refused(serve):
     assert '"messages is empty; it must have at least one message"' in line.replace("'", "")
 
 
-@pytest.mark.parametrize("flag,path", [("--embeddings", "/v1/embeddings"), ("--reranking", "/v1/rerank")])
-def test_a_model_that_writes_nothing_is_announced_by_what_it_does(serve, flag, path):
-    log = serve(flag).log()
+@pytest.mark.parametrize(
+    "flag,name,path", [("--embeddings", "vectors", "/v1/embeddings"), ("--reranking", "ranker", "/v1/rerank")]
+)
+def test_a_model_that_writes_nothing_is_announced_by_what_it_does(serve, models, flag, name, path):
+    log = serve(flag, model=models / f"{name}.gguf").log()
     assert f"{path} -H" in log and "in a browser" not in log and "/v1/chat/completions" not in log
 
 

@@ -79,7 +79,7 @@ def settings_of(server) -> dict:
 
 def test_arguments_come_before_the_environment_and_that_before_a_file(serve, tmp_path):
     (tmp_path / "serve.ini").write_text(
-        "# the operator's\n[serve]\ntemp = 0.1\ntop-k = 11\nn-predict = 3\nalias = from-file\nslots = off\n"
+        "# the operator's\ntemp = 0.1\ntop-k = 11\nn-predict = 3\nalias = from-file\nslots = off\n"
     )
     variables = {"LLAMA_ARG_TOP_K": "22", "LLAMA_ARG_N_PREDICT": "4"}
     server = serve("--config", tmp_path / "serve.ini", "--n-predict", 5, **variables)
@@ -116,7 +116,7 @@ def test_it_listens_at_a_socket_file_and_at_several_addresses(serve, tmp_path):
     assert f"{tmp_path}/serve.sock" in server.log()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(f"{tmp_path}/serve.sock")
-        client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         received = b""
         while piece := client.recv(4096):
             received += piece

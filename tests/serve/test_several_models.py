@@ -295,10 +295,18 @@ def test_the_configuration_is_read_again_at_a_signal(serve, folder, tmp_path):
         return server.json("/v1/models")["data"][0]["meta"]["n_ctx"]
 
     wait_for(lambda: context() == 1024)
-    preset.write_text("[broken]\n")
-    server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "the configuration stays as it was" in server.log())
-    assert set(states(server)) == {"one", "three"}
+    one = f"[one]\nmodel = {folder}/chat.gguf\n"
+    for wrong, why in (
+        ("[broken]\n", "names no file"),
+        ("", "names no model"),
+        (one + one, "is there already"),
+    ):
+        preset.write_text(wrong)
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda why=why: why in server.log())
+        assert set(states(server)) == {"one", "three"}
+    assert server.log().count("the configuration stays as it was") == 3
+    assert chat(server, "one").status_code == 200
 
 
 def test_limits_are_read_again_at_a_signal(serve, folder, tmp_path):
@@ -312,6 +320,74 @@ def test_limits_are_read_again_at_a_signal(serve, folder, tmp_path):
     server.process.send_signal(signal.SIGHUP)
     wait_for(lambda: states(server)["chat"] == "unloaded")
     assert chat(server, "chat").status_code == 500
+
+
+def test_counters_go_on_when_a_model_is_given_back_and_loaded_again(serve, folder):
+    server = serve("--models-dir", folder, "--metrics", model=None)
+
+    def counted(name: str, model: str) -> float:
+        return server.metrics()[f'{name}{{model="{model}"}}']
+
+    names = (
+        "headrace_requests_finished_total",
+        "headrace_generated_tokens_total",
+        "headrace_request_seconds_count",
+    )
+    for _ in range(2):
+        assert chat(server, "chat").status_code == 200
+    assert server.post("/v1/embeddings", {"model": "vectors", "input": "a"}).status_code == 200
+    before = {name: counted(name, "chat") for name in names}
+    assert before["headrace_requests_finished_total"] == 2
+    assert server.post("/models/unload", {"model": "chat"}).status_code == 200
+    wait_for(lambda: states(server)["chat"] == "unloaded")
+    assert {name: counted(name, "chat") for name in names} == before
+    assert counted("headrace_requests_running", "chat") == 0
+    assert chat(server, "chat").status_code == 200
+    after = {name: counted(name, "chat") for name in names}
+    assert after["headrace_requests_finished_total"] == 3
+    assert after["headrace_generated_tokens_total"] == before["headrace_generated_tokens_total"] * 1.5
+    assert after["headrace_request_seconds_count"] == 3
+    assert counted("headrace_requests_finished_total", "vectors") == 1
+
+
+def test_a_models_counters_are_one_line_while_another_file_takes_its_place(serve, folder):
+    server = serve("--models-dir", folder, "--metrics", model=None)
+    assert chat(server, "chat").status_code == 200
+    shutil.copy(MODEL, folder / "new")
+    os.utime(folder / "new", (1, 1))
+    os.rename(folder / "new", folder / "chat.gguf")
+    wait_for(lambda: chat(server, "chat").status_code == 200 and server.log().count("chat is loaded") == 2)
+    lines = [
+        line
+        for line in server.get("/metrics").text.splitlines()
+        if line.startswith("headrace_requests_total{")
+    ]
+    assert len(lines) == 1
+    assert server.metrics()['headrace_requests_finished_total{model="chat"}'] >= 2
+
+
+def test_memory_counts_what_computes_and_counts_weights_that_models_share_once(serve, folder, tmp_path):
+    preset = tmp_path / "models.ini"
+    model = f"model = {folder}/chat.gguf\n"
+
+    def taken(text: str, *names: str) -> float:
+        preset.write_text(text)
+        server = serve("--models-preset", preset, "--metrics", "--models-memory-mib", 4000, model=None)
+        for name in names:
+            assert chat(server, name).status_code == 200
+        return server.metrics()["headrace_models_bytes"]
+
+    small = taken(f"[a]\n{model}c = 512\nub = 64\n", "a")
+    # A batch's logits alone are 512 rows of the vocabulary.
+    assert taken(f"[a]\n{model}c = 512\nub = 512\n", "a") > small
+    weights = (folder / "chat.gguf").stat().st_size
+    other = taken(f"[a]\n{model}c = 512\nub = 64\n[b]\n{model}c = 1024\nub = 64\n", "a", "b")
+    alone = taken(f"[b]\n{model}c = 1024\nub = 64\n", "b")
+    assert small + alone - 1.05 * weights < other < small + alone - 0.9 * weights
+    # Of one engine nothing is twice there.
+    assert (
+        taken(f"[a]\n{model}c = 512\nub = 64\n[b]\n{model}c = 512\nub = 64\ntemp = 0.1\n", "a", "b") == small
+    )
 
 
 def test_a_load_that_fails_is_counted(serve, folder):

@@ -30,11 +30,16 @@ ENGINE = {
     "n_keep": INTEGER, "samplers": [3, {"a": 1}], "session": TEXT,
 }  # fmt: skip
 OPENAI = {
-    "temperature": NUMBER, "top_p": NUMBER, "n": INTEGER, "stream": FLAG, "stop": TEXT_OR_LIST,
-    "max_tokens": INTEGER,
-    "presence_penalty": NUMBER, "frequency_penalty": NUMBER, "logit_bias": [3, "x", True], "seed": INTEGER,
+    "temperature": [*NUMBER, 2.5, -0.5], "top_p": [*NUMBER, 1.5], "n": INTEGER, "stream": FLAG,
+    "stop": TEXT_OR_LIST, "max_tokens": INTEGER, "presence_penalty": [*NUMBER, 3],
+    "frequency_penalty": [*NUMBER, -3], "logit_bias": [3, "x", True], "seed": INTEGER,
     "stream_options": OBJECT, "model": TEXT,
 }  # fmt: skip
+#: OpenAI's, which change no answer here.
+LABELS = {"user": TEXT, "metadata": OBJECT, "service_tier": TEXT, "store": FLAG, "prompt_cache_key": TEXT}
+#: An answer's form by a schema, and what is no schema.
+FORM = {"type": "json_schema"}
+NO_SCHEMA = {"type": "nope"}
 TOOLS = [
     3,
     "x",
@@ -51,7 +56,11 @@ BODIES = {
         {"messages": HELLO, "max_tokens": 2},
         {
             **OPENAI, "messages": MESSAGES, "logprobs": FLAG, "top_logprobs": INTEGER, "tools": TOOLS,
-            "tool_choice": [3, "x", [], {}], "response_format": [3, "x", [], {"type": 3}],
+            "tool_choice": [3, "x", [], {}], "functions": [3, "x", [3], [{"name": 3}]], **LABELS,
+            "response_format": [
+                3, "x", [], {"type": 3}, FORM, {**FORM, "json_schema": 3},
+                *({**FORM, "json_schema": {"schema": wrong}} for wrong in (3, NO_SCHEMA)),
+            ],
             "max_completion_tokens": INTEGER,
             "parallel_tool_calls": FLAG, "reasoning_effort": [3, []], "chat_template_kwargs": OBJECT,
             "id_slot": INTEGER,
@@ -59,7 +68,10 @@ BODIES = {
     ),
     "/v1/completions": (
         {"prompt": "Hello", "max_tokens": 2},
-        {**OPENAI, "prompt": PROMPT, "echo": FLAG, "logprobs": ["x", [1], {"a": 1}], "suffix": TEXT},
+        {
+            **OPENAI, **LABELS, "n_predict": INTEGER, "prompt": PROMPT, "echo": FLAG,
+            "logprobs": ["x", [1], {"a": 1}], "suffix": TEXT,
+        },
     ),
     "/v1/responses": (
         {"input": "Hello", "max_output_tokens": 2},
@@ -67,29 +79,31 @@ BODIES = {
             "input": [3, True, {"a": 1}, [3], [{"type": "dance"}], [{"role": "user", "content": 3}]],
             "instructions": TEXT,
             "max_output_tokens": INTEGER, "temperature": NUMBER, "top_p": NUMBER, "stream": FLAG,
-            "text": OBJECT,
-            "tools": [3, "x", [3], [{"type": "web_search"}]], "reasoning": OBJECT, "model": TEXT,
+            "tools": [3, "x", [3], [{"type": "web_search"}]], "reasoning": OBJECT, "model": TEXT, **LABELS,
+            "text": [*OBJECT, *({"format": {**FORM, "schema": wrong}} for wrong in (3, NO_SCHEMA))],
         },
     ),
     "/v1/messages": (
-        {"messages": HELLO, "max_tokens": 2},
+        {"model": "tiny", "messages": HELLO, "max_tokens": 2},
         {
             "messages": [*MESSAGES, [{"role": "user", "content": [{"type": "dance"}]}]],
             "max_tokens": INTEGER, "model": TEXT,
             "system": [3, {"a": 1}, [3]], "stop_sequences": [3, "x", [3]], "stream": FLAG,
             "temperature": NUMBER,
             "top_p": NUMBER, "top_k": INTEGER, "tools": [3, "x", [3], [{"name": 3}]], "thinking": OBJECT,
-            "tool_choice": OBJECT,
+            "tool_choice": OBJECT, "metadata": [*OBJECT, {"user_id": 3}], "service_tier": TEXT,
+            "output_config": [*OBJECT, *({"format": {**FORM, "schema": wrong}} for wrong in (3, NO_SCHEMA))],
         },
     ),
     "/v1/messages/count_tokens": (
-        {"messages": HELLO},
+        {"model": "tiny", "messages": HELLO},
         {"messages": MESSAGES, "system": [3, {"a": 1}], "tools": [3, [3]]},
     ),
     "/api/chat": (
         {"model": "tiny", "messages": HELLO, "stream": False, "options": {"num_predict": 2}},
         {
-            "model": TEXT, "messages": MESSAGES, "options": OBJECT, "format": [3, "xml", [1]], "stream": FLAG,
+            "model": TEXT, "messages": MESSAGES, "format": [3, "xml", [1], NO_SCHEMA], "stream": FLAG,
+            "options": [*OBJECT, *({name: {}} for name in ("temperature", "stop", "num_predict"))],
             "tools": TOOLS,
         },
     ),

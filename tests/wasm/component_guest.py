@@ -5,6 +5,7 @@ A program is a list of steps, which component_runner.mjs takes in Node, too:
     ["put", address, bytes in hexadecimal]
     ["word", address, number or {"of": step}]
     ["call", function, [number or {"of": step}, ...]]
+    ["keep", function, [number or {"of": step}, ...]]    the same, and what it gives is not looked at
 {"of": step} is the handle that a step gave; where it gave none, the call is left out.
 """
 
@@ -12,17 +13,19 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import wasmtime
-from headrace._component import Components
-from headrace._wasi_nn import Backend
+from headrace._component import Components, Memories
+from headrace._wasi_nn import Backend, find_library
+from headrace._wasm_binary import with_bytes_in_place
 from wasmtime import component as model
 
 VERSION = "0.2.0-rc-2024-10-28"
 STREAMS = "headrace:nn/conversations@0.1.0"
-#: How a host says why it ended a guest that floods it.
-FLOODS = ("the guest holds ", "the guest's tensors hold ")
+#: How a host begins to say why it ended a guest that floods it or passes what it has not.
+FAULTS = ("the guest holds ", "the guest's tensors and errors hold ", "the guest passed ")
 #: Where functions write results that are more than one number.
 RESULT = 64
 PAGES = 32
@@ -154,11 +157,12 @@ RESOURCES = {
 DROPS = {f"drop-{name}": name for name in RESOURCES}
 
 #: Room for what hosts return from the second page on, again and again; bytes at an address, in and out.
-MEMORY = f"""(core module $memory
-  (memory (export "memory") {PAGES})
+MEMORY = """(core module $memory
+  (memory (export "memory") PAGES)
   (global $next (mut i32) (i32.const 65536))
-  (func (export "realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
-    (if (i32.gt_u (i32.add (global.get $next) (local.get 3)) (i32.const {PAGES * 65536}))
+  (func (export "realloc") (param $old i32) (param i32 i32 i32) (result i32) (local $at i32)
+    (if (local.get $old) (then (return (local.get $old)))) ;; hosts only cut what they got
+    (if (i32.gt_u (i32.add (global.get $next) (local.get 3)) (i32.const END))
       (then (global.set $next (i32.const 65536))))
     (local.set $at (global.get $next))
     (global.set $next
@@ -227,14 +231,14 @@ def _passing_on() -> list[str]:
     ]
 
 
-def text(more: str = "") -> str:
-    """The component in the text format. more: definitions that follow."""
+def text(more: str = "", pages: int = PAGES) -> str:
+    """The component in the text format. more: definitions that follow; pages: of its memory."""
     options = "(memory (core memory $bytes)) (realloc (core func $realloc))"
     lines = ["(component"]
     interfaces = list(dict.fromkeys([*(owner for owner, _ in RESOURCES.values())]))
     for number, interface in enumerate(interfaces):
         lines += _import(interface, number)
-    lines.append(MEMORY)
+    lines.append(MEMORY.replace("PAGES", str(pages)).replace("END", str(pages * 65536)))
     numbers = {interface: number for number, interface in enumerate(interfaces)}
     for name, f in FUNCTIONS.items():
         place = numbers[f.interface]
@@ -257,21 +261,37 @@ class BrokenHostError(Exception):
     """A function of the host failed by itself, and not because of what the guest did."""
 
 
+def _engine() -> tuple[wasmtime.Engine, Memories]:
+    config, memories = wasmtime.Config(), Memories(find_library())
+    memories.define(config)
+    return wasmtime.Engine(config), memories
+
+
+@cache
+def _compiled(binary: bytes) -> bytearray:
+    return model.Component(_engine()[0], binary).serialize()
+
+
 @dataclass
 class Guest:
-    """An instance under wasmtime, with the component functions of a backend."""
+    """An instance under wasmtime, with the component functions of a backend. passes_lists: its imports are as
+    they are in the binary, as `headrace wasm` has those of a component with several memories."""
 
     backend: Backend
-    engine: wasmtime.Engine
-    component: Any
+    binary: bytes
+    passes_lists: bool = False
     handles: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.store = wasmtime.Store(self.engine)
-        self.imports = Components(self.backend, most_bytes=MOST_BYTES)
-        linker = model.Linker(self.engine)
+        engine, memories = _engine()
+        binary = self.binary if self.passes_lists else with_bytes_in_place(self.binary)
+        component = model.Component.deserialize(engine, _compiled(binary))
+        self.store = wasmtime.Store(engine)
+        in_place = None if self.passes_lists else memories
+        self.imports = Components(self.backend, most_bytes=MOST_BYTES, memories=in_place)
+        linker = model.Linker(engine)
         self.imports.define(linker)
-        self._instance = linker.instantiate(self.store, self.component)
+        self._instance = linker.instantiate(self.store, component)
 
     def invoke(self, name: str, *arguments: Any) -> Any:
         function = self._instance.get_func(self.store, self._instance.get_export_index(self.store, name))
@@ -293,13 +313,17 @@ class Guest:
                 if kind == "call":
                     told.append(self._call(number, *rest))
                     continue
+                if kind == "keep":
+                    self.invoke(rest[0], *map(self._number, rest[1]))
+                    told.append(None)
+                    continue
                 word = kind == "word"
                 content = struct.pack("<I", self._number(rest[1])) if word else bytes.fromhex(rest[1])
                 self.invoke("put", rest[0], content)
                 told.append(None)
             except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
                 failure = self.imports.failure
-                if failure and not failure.startswith(FLOODS):
+                if failure and not failure.startswith(FAULTS):
                     raise BrokenHostError(f"step {number}, {rest[0]}: {failure}") from error
                 return [*told, "trap"]
         return told

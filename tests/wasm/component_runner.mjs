@@ -1,6 +1,7 @@
 // Runs programs of component_guest.py in Node, by jco and examples/wasi_nn/node/wasi_nn.mjs:
 //   JCO_FOLDER=... node component_runner.mjs ADDON.node LIBRARY.so CONFIG COMPONENT.wasm PROGRAMS.json
-// Prints what each program gave as a line of JSON; a program that is { broken } failed in the host.
+// Prints what each program gave as a line of JSON; a program that is { broken } failed in the host. bench/guests.py also
+// measures by it, `loop`.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -15,16 +16,17 @@ const CODES = ['invalid-argument', 'invalid-encoding', 'timeout', 'runtime-error
 const [addon, library, config, component, programs] = process.argv.slice(2);
 const packages = createRequire(join(process.env.JCO_FOLDER, 'package.json'));
 const { transpile } = await import(pathToFileURL(packages.resolve('@bytecodealliance/jco')));
-const { functions, programs: wanted, mostBytes } = JSON.parse(readFileSync(programs, 'utf8'));
+const { functions, programs: wanted, mostBytes, loop } = JSON.parse(readFileSync(programs, 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
 process.on('exit', () => rmSync(folder, { recursive: true })); // whatever ends the process
 const { files } = await transpile(readFileSync(component), { name: 'guest', instantiation: 'async' });
 for (const [file, content] of Object.entries(files)) {
   if (!file.includes('/')) writeFileSync(join(folder, file), content);
 }
+process.env = { ...process.env }; // as component_host.mjs has it
 const { instantiate } = await import(pathToFileURL(join(folder, 'guest.js')));
 const compile = async (file) => WebAssembly.compile(readFileSync(join(folder, file)));
-const nn = createRequire(import.meta.url)(resolve(addon));
+const { open } = createRequire(import.meta.url)(resolve(addon));
 
 /** "tensor-new" as jco names it: tensorNew. */
 const camel = (name) => name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
@@ -44,6 +46,7 @@ class Guest {
         if (kind === 'put') this.invoke('put', rest[0], Uint8Array.from(Buffer.from(rest[1], 'hex')));
         if (kind === 'word')
           this.invoke('put', rest[0], new Uint8Array(Uint32Array.of(this.#number(rest[1])).buffer));
+        if (kind === 'keep') this.invoke(rest[0], ...rest[1].map((given) => this.#number(given)));
         told.push(kind === 'call' ? this.#call(number, ...rest) : null);
       } catch (error) {
         // What jco's own code and WebAssembly throw is the guest's fault; what the host's functions throw is not.
@@ -52,6 +55,17 @@ class Guest {
       }
     }
     return told;
+  }
+  /** The best round's microseconds of a call of the component's own loop. */
+  measured({ of, count, rounds }) {
+    const context = this.#handles.get(of);
+    let best = Infinity;
+    for (let round = 0; round < rounds; ++round) {
+      const start = performance.now();
+      this.invoke('loop', context, count);
+      best = Math.min(best, ((performance.now() - start) / count) * 1e3);
+    }
+    return best;
   }
   #number(given) { return typeof given === 'object' ? (this.#handles.get(given.of) ?? 0) : given; }
   #call(number, name, given) {
@@ -96,8 +110,9 @@ class Guest {
 }
 
 for (const program of wanted) {
-  nn.open(resolve(library), config);
+  const nn = open(resolve(library), config);
   const guest = new Guest(await instantiate(compile, new WasiNn(nn, mostBytes).imports()));
   console.log(JSON.stringify(guest.run(program)));
+  if (loop) console.log(JSON.stringify({ microseconds: guest.measured(loop) }));
   nn.close();
 }

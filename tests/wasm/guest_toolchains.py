@@ -10,9 +10,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import wasm_chat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CONFIG = {"n_threads": 1, "n_ctx": 512, "log_level": "none"}
 #: Names of WASI's first version, before Rust 1.78 and after.
@@ -94,15 +98,21 @@ def node_host(folder: Path, library: Path):
     # Python's interpreter has constant expressions that later versions take without being told.
     flags = ["--experimental-wasm-extended-const"] if int(version.stdout.split(".")[0]) < 21 else []
     host = wasm_chat.SOURCES / "node/component_host.mjs"
-    environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(CONFIG)}
 
     def run_in_node(
-        guest: Path, model: str, *arguments: str, folders: dict[str, Path] | None = None, told: str = ""
+        guest: Path,
+        model: str,
+        *arguments: str,
+        folders: dict[str, Path] | None = None,
+        told: str = "",
+        options: Sequence[str] = (),
+        config: dict | None = None,
     ) -> tuple[int, str]:
-        options = [part for name, path in (folders or {}).items() for part in ("--dir", f"{path}::{name}")]
-        command = [program, "--no-warnings", *flags, host, *options, addon, library, model, guest, *arguments]
+        given = [part for name, path in (folders or {}).items() for part in ("--dir", f"{path}::{name}")]
+        command = [program, "--no-warnings", *flags, host, *given, *options, addon, library, model, guest]
+        environment = {**os.environ, "HEADRACE_CONFIG": json.dumps({**CONFIG, **(config or {})})}
         done = subprocess.run(
-            command, input=told, capture_output=True, text=True, timeout=300, env=environment
+            [*command, *arguments], input=told, capture_output=True, text=True, timeout=300, env=environment
         )
         return done.returncode, done.stdout + done.stderr
 

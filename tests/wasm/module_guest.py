@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import wasmtime
 from headrace.wasm import WasiNn
 
+if TYPE_CHECKING:
+    from typing import Self
+
 WORD = 128
-INVALID_ARGUMENT = 1
+INVALID_ARGUMENT, BUSY, NOT_FOUND = 1, 4, 8
 #: Each import and the number of its i32 parameters.
 IMPORTS = {
     "load": 5,
@@ -47,9 +51,19 @@ class Guest:
 
     def __init__(self, nn: WasiNn, text: str) -> None:
         engine = wasmtime.Engine()
-        self.store = wasmtime.Store(engine)
         linker = wasmtime.Linker(engine)
         nn.define(linker)
+        self._instantiate(engine, linker, text)
+
+    @classmethod
+    def of(cls, engine: wasmtime.Engine, linker: wasmtime.Linker, text: str) -> Self:
+        """With the imports of a linker."""
+        guest = cls.__new__(cls)
+        guest._instantiate(engine, linker, text)
+        return guest
+
+    def _instantiate(self, engine: wasmtime.Engine, linker: wasmtime.Linker, text: str) -> None:
+        self.store = wasmtime.Store(engine)
         instance = linker.instantiate(self.store, wasmtime.Module(engine, text))
         self.exports = instance.exports(self.store)
         self.memory = self.exports.get("memory")

@@ -16,9 +16,10 @@ pytest.importorskip("onnx", reason="onnx is not installed: make setup installs i
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: E402
-from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, Guest, text  # noqa: E402
+from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, BrokenHostError, Guest, text  # noqa: E402
 from guest_toolchains import need_from_npm  # noqa: E402
 from headrace._wasi_nn import Backend  # noqa: E402
+from headrace._wasm_binary import contents_of  # noqa: E402
 
 SUM_AND_PRODUCT = [
     ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
@@ -36,6 +37,12 @@ def config(library, model, tmp_path_factory) -> dict:
 @pytest.fixture(scope="module")
 def wasmtime_host(library, config):
     return component_fuzz.Hosts(library, config).run
+
+
+@pytest.fixture(scope="module")
+def wasmtime_lists(library, config):
+    """With lists of bytes as wasmtime passes them."""
+    return component_fuzz.Hosts(library, config, passes_lists=True).run
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +71,11 @@ def node_runs(library, config, tmp_path_factory):
     return run
 
 
-@pytest.fixture(params=["wasmtime", "node"])
+@pytest.fixture(params=["wasmtime", "wasmtime_lists", "node"])
 def host(request):
     """Runs a program; what its steps gave."""
-    if request.param == "wasmtime":
-        return request.getfixturevalue("wasmtime_host")
+    if request.param != "node":
+        return request.getfixturevalue({"wasmtime": "wasmtime_host"}.get(request.param, request.param))
     run = request.getfixturevalue("node_runs")
     return lambda program: run([program])[0]
 
@@ -132,10 +139,9 @@ def test_an_import_of_another_type_ends_the_guest(library, config, function, typ
       (core instance $c (instantiate $calling (with "nn" (instance (export "call" (func $call))))))
       (alias core export $c "go" (core func $go))
       (func (export "go") (canon lift (core func $go))))"""
-    engine = wasmtime.Engine()
     backend = Backend(library, config)
     try:
-        guest = Guest(backend, engine, wasmtime.component.Component(engine, wasmtime.wat2wasm(component)))
+        guest = Guest(backend, bytes(wasmtime.wat2wasm(component)))
         with pytest.raises(wasmtime.WasmtimeError):
             guest.invoke("go")
         assert why in guest.imports.failure
@@ -193,6 +199,20 @@ def test_what_a_tensor_holds_is_what_it_was_made_of(host):
         call("tensor-data", {"of": 2}, RESULT),
     ]
     assert host(steps)[2:] == ["handle", [1, 0, 2**32 - 1], 4, "00ff80"]
+
+
+def test_every_byte_of_large_tensors_comes_back(host):
+    content = bytes(range(256)) * 1000
+    steps = [
+        put(MODEL, content),
+        call("tensor-new", SHAPE, 0, 4, MODEL, len(content)),
+        call("tensor-data", {"of": 1}, RESULT),
+        call("tensor-new", SHAPE, 0, 4, MODEL, 128),
+        call("tensor-data", {"of": 3}, RESULT),
+        call("tensor-new", SHAPE, 0, 4, MODEL, 0),
+        call("tensor-data", {"of": 5}, RESULT),
+    ]
+    assert host(steps)[2::2] == [content.hex(), content[:128].hex(), ""]
 
 
 @pytest.mark.parametrize(
@@ -261,10 +281,64 @@ def test_handles_of_nothing_and_dropped_ones_end_the_guest_in_node(node_runs, st
         call("load-by-name", NAMES, 4, 2**32 - 4),
         call("tensor-new", SHAPE, 2**30, 1, DATA, 4),
         call("tensor-new", SHAPE, 1, 1, 2**32 - 2, 4),
+        call("load", BUILDERS + 1, 1, 1, 0, RESULT),
+        call("load", BUILDERS, 2**29, 1, 0, RESULT),
+        call("load", BUILDERS, 2**32 - 1, 1, 0, RESULT),
     ],
 )
 def test_cases_that_are_none_and_lists_outside_the_memory_end_the_guest(wasmtime_host, step):
     assert wasmtime_host([step]) == ["trap"]
+
+
+def test_an_input_that_is_given_twice_is_refused_and_the_tensors_are_gone(host):
+    steps = [*OPENED, *computing(len(OPENED))]
+    twice = [*steps[:-1], put(INPUTS + 12, struct.pack("<2I", NAMES, 1)), steps[-1]]
+    assert host(twice)[-1] == "invalid-argument: input 'x' is given twice"
+    assert host([*twice, call("tensor-ty", {"of": 6})])[-1] == "trap"
+    again = computing(len(twice))
+    assert host([*twice, *again])[-1] == SUM_AND_PRODUCT
+
+
+def test_models_of_any_size_are_loaded_from_a_guests_bytes(library, config):
+    """The lists of wasmtime's C interface end at 2.79 MB."""
+    size = 90 << 20
+    model = component_fuzz.sums()
+    text_of_model = b"\x32" + leb(size)  # its doc_string, of NULs, is the guest's empty memory
+    behind = MODEL + len(text_of_model) + size
+    steps = [
+        put(MODEL, text_of_model),
+        put(behind, model),
+        put(BUILDERS, struct.pack("<2I", MODEL, len(text_of_model) + size + len(model))),
+        call("load", BUILDERS, 1, 1, 0, RESULT),
+        call("graph-open", {"of": 3}, RESULT),
+    ]
+    steps += computing(len(steps), {"of": 4})
+    backend = Backend(library, config)
+    try:
+        guest = Guest(backend, bytes(wasmtime.wat2wasm(text(pages=(size >> 16) + 64))))
+        assert guest.run(steps)[-1] == SUM_AND_PRODUCT
+    finally:
+        backend.close()
+
+
+def leb(number: int) -> bytes:
+    digits = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(digit | 0x80 for digit in digits[:-1]), digits[-1]])
+
+
+def test_a_component_of_several_memories_cannot_pass_bytes_in_place(library, config):
+    """`headrace wasm` leaves its imports as they are; one that came so all the same is ended."""
+    backend = Backend(library, config)
+    try:
+        more = "(core module $more (memory 1)) (core instance (instantiate $more))"
+        binary = bytes(wasmtime.wat2wasm(text(more)))
+        assert contents_of(binary).memories == 2
+        made = call("tensor-new", SHAPE, 0, 1, DATA, 4)
+        with pytest.raises(BrokenHostError, match="has 2 memories"):
+            Guest(backend, binary).run([made])
+        assert Guest(backend, binary, passes_lists=True).run([made]) == ["handle"]
+    finally:
+        backend.close()
 
 
 def test_texts_that_are_no_utf_8_end_the_guest(wasmtime_host):
@@ -282,6 +356,33 @@ def test_a_guest_whose_tensors_hold_too_many_bytes_is_ended(host):
     made = call("tensor-new", SHAPE, 0, 1, DATA, MOST_BYTES // 8)
     told = host([made] * 9)
     assert told == ["handle"] * 8 + ["trap"]
+
+
+def test_dimensions_and_messages_count_among_a_guests_bytes(host):
+    many = call("tensor-new", SHAPE, MOST_BYTES // 64, 1, DATA, 0)  # a sixteenth in dimensions
+    assert host([many] * 17) == ["handle"] * 16 + ["trap"]
+    name = b"x" * (MOST_BYTES // 16)
+    long = [
+        put(NAMES, b"sums"),
+        call("load-by-name", NAMES, 4, RESULT),
+        call("graph-open", {"of": 1}, RESULT),
+    ]
+    long += [put(MODEL, name), put(INPUTS, struct.pack("<2I", MODEL, len(name)))]
+    for _ in range(20):
+        long += [
+            call("tensor-new", SHAPE, 0, 1, DATA, 0),
+            ["word", INPUTS + 8, {"of": len(long)}],
+            ["keep", "compute", [{"of": 2}, INPUTS, 1, RESULT]],
+        ]
+    assert host(long)[-1] == "trap"
+
+
+def test_names_that_are_too_long_are_refused_and_not_repeated(host):
+    name = b"x" * 4097
+    steps = [put(MODEL, name), call("load-by-name", MODEL, len(name), RESULT)]
+    assert host(steps)[-1] == "invalid-argument: the model's name has 4097 bytes, and 4096 are the most"
+    steps = [*ASKED[:2], put(MODEL, name), call("conversation-open", {"of": 1}, 1, MODEL, len(name), RESULT)]
+    assert host(steps)[-1] == "invalid-argument: the session's name has 4097 bytes, and 4096 are the most"
 
 
 def test_tensors_that_were_dropped_or_handed_over_make_room(host):

@@ -99,7 +99,7 @@ def test_a_guest_that_loops_is_ended_and_one_that_grows_gets_no_memory(library, 
     loop.write_bytes(wasmtime.wat2wasm('(module (func (export "_start") (loop br 0)))'))
     command = [sys.executable, "-m", "headrace", "wasm", loop, "--max-time", "0.3"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "interrupt" in done.stderr
+    assert done.returncode == 1 and "its --max-time, and was ended" in done.stderr
     grow = tmp_path / "grow.wasm"  # exits with 7 where it gets no page
     grow.write_bytes(
         wasmtime.wat2wasm("""(module
@@ -178,6 +178,19 @@ def test_a_graph_runs_in_node_and_errors_have_their_codes(node, sums):
     ):
         code, printed = node(RUN, f"sums={sums}", *arguments)
         assert code == 1 and told in printed
+
+
+def test_several_models_are_given_in_node_beside_those_that_are_configured(node, sums, model, monkeypatch):
+    for name in ("sums", "other"):
+        code, printed = node(
+            RUN, f"sums={sums}", name, "w:f32:2:10,100", "x:f32:1x2:1,2", options=["--alias", f"other={sums}"]
+        )
+        assert (code, printed.splitlines()[0]) == (0, "sum [1, 2]: 11 102")
+    configured = {"model_aliases": {"configured": str(model)}}
+    code, printed = node(
+        RUN, f"sums={sums}", "configured", "prompt:text:What is 2+3?", GREEDY, config=configured
+    )
+    assert code == 0 and printed.startswith("text [5]: 2+3=5")
 
 
 def test_a_language_model_answers_in_node(node, model):

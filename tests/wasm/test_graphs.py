@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 
@@ -12,7 +13,7 @@ wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: ma
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 from headrace.wasm import WasiNn  # noqa: E402
-from module_guest import INVALID_ARGUMENT, WORD, Guest, wat  # noqa: E402
+from module_guest import BUSY, INVALID_ARGUMENT, NOT_FOUND, WORD, Guest, wat  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 TYPES = {"float16": 0, "float32": 1, "float64": 2, "uint8": 3, "int32": 4, "int64": 5}
@@ -55,7 +56,8 @@ class GraphGuest(Guest):
         self.put(DATA, model)
         self.put(PART, struct.pack("<2I", DATA, len(model)))
         assert self.call("load", PART, 1, 1, 0, WORD) == 0
-        assert self.call("init_execution_context", self.word(), WORD) == 0
+        self.graph = self.word()
+        assert self.call("init_execution_context", self.graph, WORD) == 0
         return self.word()
 
     def set(self, context: int, index: int, value: np.ndarray) -> int:
@@ -64,6 +66,10 @@ class GraphGuest(Guest):
         fields = (SHAPE, value.ndim, TYPES[value.dtype.name], DATA, value.nbytes)
         self.put(TENSOR, struct.pack("<5I", *fields))
         return self.call("set_input", context, index, TENSOR)
+
+    def last_failure(self) -> str:
+        assert self.call("get_output", 0, 1, OUTPUT, 4096, WORD) == 0
+        return json.loads(self.get(OUTPUT, self.word()))["error"]["message"]
 
     def output(self, context: int, index: int, dtype: str, capacity: int = 1 << 20) -> np.ndarray:
         assert self.call("get_output", context, index, OUTPUT, capacity, WORD) == 0
@@ -108,6 +114,51 @@ def test_tensors_outside_the_memory_or_of_no_sense_are_refused(guest, field, val
     words[field] = value
     guest.put(TENSOR, struct.pack("<5I", *words))
     assert guest.call("set_input", context, 0, TENSOR) == INVALID_ARGUMENT
+    reasons = ("input 0, 'x' is f32", "reaches outside the guest's memory")
+    assert any(reason in guest.last_failure() for reason in reasons)
+
+
+def test_a_type_has_all_its_bits(guest):
+    """257 is no 1."""
+    context = guest.load(network())
+    guest.put(SHAPE, struct.pack("<2I", 1, 16))
+    guest.put(TENSOR, struct.pack("<5I", SHAPE, 2, 257, DATA, 64))
+    assert guest.call("set_input", context, 0, TENSOR) == INVALID_ARGUMENT
+    assert "257 is no type of this interface" in guest.last_failure()
+
+
+def test_guests_of_one_host_have_handles_and_limits_of_their_own(library):
+    nn = WasiNn(library, {"log_level": "none", "n_threads": 1, "max_graphs": 1, "max_contexts": 1})
+    try:
+        first, second = (GraphGuest(nn, wat(pages=PAGES)) for _ in range(2))
+        context = first.load(network())
+        graph = first.graph
+        for name, numbers in (
+            ("compute", [context]),
+            ("unload", [graph]),
+            ("init_execution_context", [graph, WORD]),
+        ):
+            assert second.call(name, *numbers) == NOT_FOUND, name
+        assert f"no graph {graph}" in second.last_failure()
+        assert first.call("get_output", 0, 1, OUTPUT, 1024, WORD) == NOT_FOUND, "nothing failed there"
+        assert second.load(network()) == context, "whose numbers begin anew"
+        assert first.call("load", PART, 1, 1, 0, WORD) == BUSY, "the limit of one graph"
+        assert second.call("unload", second.graph) == 0
+        assert first.set(context, 0, np.ones((1, 16), np.float32)) == 0
+        assert first.call("compute", context) == 0
+    finally:
+        nn.close()
+
+
+def test_the_imports_of_a_guest_refuse_the_calls_of_another_store(backend):
+    engine = wasmtime.Engine()
+    linker = wasmtime.Linker(engine)
+    backend.define(linker)
+    first, second = (GraphGuest.of(engine, linker, wat(pages=PAGES)) for _ in range(2))
+    context = first.load(network())
+    assert second.call("compute", context) == INVALID_ARGUMENT
+    assert second.call("unload", first.graph) == INVALID_ARGUMENT
+    assert first.call("unload", first.graph) == 0
 
 
 def test_random_tensors_and_models_end_in_an_answer_or_an_error(guest):

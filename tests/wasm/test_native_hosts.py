@@ -105,6 +105,74 @@ def test_pointers_outside_the_memory_get_an_error(host, tmp_path, tensor):
     assert host(guest) == (0, "")
 
 
+def test_guests_of_one_process_of_node_have_handles_and_limits_of_their_own(library, tmp_path):
+    component_fuzz = pytest.importorskip(
+        "component_fuzz", reason="onnx is not installed: make setup installs it"
+    )
+    try:
+        addon = wasm_chat.compile_addon(tmp_path / "addon.node")
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    model = tmp_path / "sums.onnx"
+    model.write_bytes(component_fuzz.sums())
+    script = wasm_chat.ROOT / "tests/wasm/node_guests.mjs"
+    command = [program, "--no-warnings", "--expose-gc", script, addon, library, model]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["loaded"] == told["secondLoads"] == [0, 0], "of one numbering each"
+    assert told["opened"] == told["secondGoesOn"] == [0, 1]
+    assert told["handlesOfAnother"] == [8, 8, 8]
+    assert told["whyNot"] == "there is no graph 0; load one first"
+    assert told["ownLimit"] == 4
+    assert told["closed"] == "(memory, i32, ...) of a guest that is not closed"
+    usage, no_config, missing, refused = told["wrongCalls"]
+    assert usage == no_config == "open takes a library's path and a configuration as JSON"
+    assert "/no/such.so" in missing and "the configuration was refused" in refused
+    assert told["components"] == ["object", "object"]
+    assert "max_graphs" in told["componentsOwnLimit"]
+
+
+def test_the_hosts_of_node_take_several_models_beside_those_that_are_configured(library, model, tmp_path):
+    try:
+        addon = wasm_chat.compile_addon(tmp_path / "addon.node")
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    configured = {**CONFIG, "model_aliases": {"configured": str(model)}}
+    environment = {**os.environ, "HEADRACE_CONFIG": json.dumps(configured)}
+    host = [program, "--no-warnings", wasm_chat.SOURCES / "node/host.mjs", "--alias", f"second={model}"]
+    for name in ("first", "second", "configured"):
+        command = [*host, addon, library, f"first={model}", wasm_chat.GUEST, "--model", name, "What is 2+3?"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert (done.returncode, done.stdout) == (0, "> What is 2+3?\n2+3=5\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--max-time", "soon"], "--max-time takes a number from 0.001, not 'soon'"),
+        (["--max-memory", "0"], "--max-memory takes a number from 1, not '0'"),
+        (["--alias", "tiny"], "a model is NAME=MODEL, not 'tiny'"),
+        (["--speed", "9"], "there is no option --speed"),
+        (["addon", "library", "model"], "GUEST.wasm is missing"),
+    ],
+)
+@pytest.mark.parametrize("host", ["host.mjs", "component_host.mjs"])
+def test_wrong_options_of_nodes_hosts_are_refused_with_what_is_wanted(library, host, arguments, told):
+    try:
+        program, _ = wasm_chat.find_node()
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    if host == "component_host.mjs" and "model" in arguments:
+        arguments = ["addon", "library", "name=model"]
+    command = [program, "--no-warnings", wasm_chat.SOURCES / "node" / host, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"{host}: {told}\nusage: node {host}" in done.stderr
+
+
 def test_the_node_host_without_arguments_says_how_it_is_called(library):
     try:
         program, _ = wasm_chat.find_node()
@@ -113,4 +181,4 @@ def test_the_node_host_without_arguments_says_how_it_is_called(library):
     script = wasm_chat.SOURCES / "node/host.mjs"
     done = subprocess.run([program, "--no-warnings", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: node host.mjs")
+    assert done.stderr.startswith("host.mjs: GUEST.wasm is missing\nusage: node host.mjs")

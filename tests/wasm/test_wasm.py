@@ -271,6 +271,46 @@ def test_the_command_gives_guests_the_models_of_its_aliases_alone(library, model
         assert "load_by_name_with_config failed with" in headrace_wasm(*options, name, "Hello", code=1)
 
 
+def test_the_aliases_of_the_command_are_added_to_those_of_its_configurations(
+    library, model, guest, monkeypatch
+):
+    mine = {"mine": str(model)}
+    monkeypatch.setenv("HEADRACE_CONFIG", json.dumps({"model_aliases": {"ours": str(model)}}))
+    for aliases in ({"model_aliases": mine}, {"model-aliases": mine}, {"service": {"model_aliases": mine}}):
+        config = json.dumps({**json.loads(THREADS[1]), **aliases})
+        options = (guest, "--alias", f"tiny={model}", "--config", config)
+        for name in ("tiny", "mine", "ours"):
+            assert "2+3=5" in headrace_wasm(*options, "--", "--model", name, "What is 2+3?"), name
+    wrong = ("--config", '{"model_aliases": 7}', "--alias", f"tiny={model}")
+    assert "was refused with 1" in headrace_wasm(guest, *wrong, code=1)
+
+
+def test_parameters_that_are_no_json_are_an_error_that_names_them(guest_of_one_page):
+    guest = guest_of_one_page
+    guest.put(OPTIONS, b"n_predict=3")
+    guest.put(TENSOR + 64, struct.pack("<5I", PROMPT, 0, 3, OPTIONS, 11))
+    assert guest.call("set_input", guest.context, 1, TENSOR + 64) == 0
+    assert guest.call("set_input", guest.context, 0, TENSOR) == 0
+    assert guest.call("compute", guest.context) == INVALID_ARGUMENT
+    assert guest.call("get_output", guest.context, 1, OUTPUT, 1024, WORD) == 0
+    error = json.loads(guest.get(OUTPUT, guest.word()))["error"]
+    assert error["code"] == "invalid_argument" and "parameters" in error["message"]
+
+
+def test_what_reaches_outside_the_memory_is_remembered_as_the_last_failure(guest_of_one_page):
+    guest = guest_of_one_page
+    for name, numbers, what in (
+        ("set_input", [guest.context, 0, PAGE], "the tensor"),
+        ("load_by_name", [PAGE, 7, WORD], "the model's name"),
+        ("init_execution_context", [guest.graph, PAGE - 2], "the pointer for the result"),
+    ):
+        assert guest.call(name, *numbers) == INVALID_ARGUMENT
+        assert guest.call("get_output", 0, 1, OUTPUT, 1024, WORD) == 0
+        error = json.loads(guest.get(OUTPUT, guest.word()))["error"]
+        assert error["code"] == "invalid_argument"
+        assert error["message"] == f"{what} reaches outside the guest's memory of 65536 bytes"
+
+
 def test_the_command_says_which_option_names_no_model(library, model, guest, tmp_path):
     missing = tmp_path / "missing.gguf"
     assert f"--model {missing}: there is no such file" in headrace_wasm(guest, "--model", missing, code=2)

@@ -71,6 +71,18 @@ def test_a_browser_whose_own_contexts_work_keeps_them_unless_ours_are_forced(pag
     assert kept == [True, True, False, True]
 
 
+def test_a_page_that_installs_again_has_what_it_had(page):
+    again = run(
+        page,
+        """
+        const { ml } = await window.page.web.install({ force: true });
+        const second = await window.page.web.install();
+        return [second.isNative, second.ml === ml, second.threads];
+        """,
+    )
+    assert again == [False, True, page.installed["threads"]]
+
+
 def test_the_page_goes_on_while_a_graph_computes(page):
     turns = run(
         page,

@@ -73,6 +73,7 @@ def write_main(ours, architectures):
             print("the package has no headrace/web: make web builds it", flush=True)
             continue
         copy = shutil.copytree if (NODE / entry).is_dir() else shutil.copy
+        (folder / entry).parent.mkdir(parents=True, exist_ok=True)
         copy(NODE / entry, folder / entry)
     shutil.copy(NODE / "README.md", folder)
     settings = {key: value for key, value in ours.items() if key not in OF_THE_CHECKOUT}

@@ -1,5 +1,5 @@
 // wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
-// a guest's memory there. More live resources of one guest, or more bytes of its tensors, are a leak, and end it.
+// a guest's memory there. More live resources of one guest, or more bytes of its tensors and errors, are a leak, and end it.
 const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
 const MOST_RESOURCES = 65536, MOST_BYTES = 2 ** 30;
 const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
@@ -24,13 +24,13 @@ class Holdings {
   #resources = 0;
   #bytes = 0;
   #mostBytes;
-  constructor(mostBytes) { this.#mostBytes = mostBytes; }
+  constructor(mostBytes) { this.#mostBytes = Math.min(mostBytes, MOST_BYTES); }
   take(bytes) {
     if (this.#resources >= MOST_RESOURCES)
       throw new GuestFault(`the guest holds ${MOST_RESOURCES} resources, and may hold no more`);
     if (this.#bytes + bytes > this.#mostBytes)
       throw new GuestFault(
-        `the guest's tensors hold ${this.#bytes} bytes, and ${bytes} more are beyond ${this.#mostBytes}`);
+        `the guest's tensors and errors hold ${this.#bytes} bytes, and ${bytes} more are beyond ${this.#mostBytes}`);
     this.#resources++;
     this.#bytes += bytes;
   }
@@ -65,7 +65,7 @@ class Resource {
 
 /** What calls throw; a component gets it as its error. */
 class NnError extends Resource {
-  constructor(holdings, code, message) { super(holdings); Object.assign(this, { name: code, message }); }
+  constructor(holdings, code, message) { super(holdings, message.length); Object.assign(this, { name: code, message }); }
   code() { return CODES[known(this).name] ?? 'runtime-error'; }
   data() { return known(this).message; }
   [Symbol.dispose]() { this.drop(); }
@@ -73,7 +73,7 @@ class NnError extends Resource {
 
 class Tensor extends Resource {
   constructor(holdings, dimensions, type, data) {
-    super(holdings, data.length);
+    super(holdings, data.length + 4 * dimensions.length);
     Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data });
   }
   dimensions() { return known(this).shape; }
@@ -195,8 +195,14 @@ class Context extends Resource {
     this.isOpen = opened.described.outputs?.some(({ shape }) => shape.some((extent) => extent < 0));
   }
   compute(inputs) {
-    const given = new Map(inputs);
-    for (const [, tensor] of inputs) known(tensor).drop(); // the guest handed them over
+    const given = new Map();
+    let twice;
+    for (const [name, tensor] of inputs) {
+      known(tensor).drop(); // the guest handed them over
+      if (given.has(name)) twice ??= name;
+      given.set(name, tensor);
+    }
+    if (twice !== undefined) throw this.backend.error('invalid_argument', `input '${twice}' is given twice`);
     return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
   }
   #tensors(given) {
@@ -307,9 +313,10 @@ class Graph extends Resource {
   [Symbol.dispose]() { if (this.drop()) this.owner.release(); }
 }
 
+/** Of one guest. */
 export class WasiNn {
   #backend;
-  /** mostBytes: that its tensors may hold. */
+  /** nn: what the addon opened for the guest; mostBytes: that its tensors may hold. */
   constructor(nn, mostBytes = MOST_BYTES) { this.#backend = new Backend(nn, new Holdings(mostBytes)); }
   /** By interface, as what jco makes wants them. */
   imports() {

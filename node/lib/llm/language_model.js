@@ -3,7 +3,7 @@ import { HeadraceError, settled } from '../models/error.js';
 import { toPath } from '../models/model.js';
 import { Conversation } from './conversation.js';
 import { Generation } from './generation.js';
-import { toCallOptions, toParameters, toRequest, toTokens } from './request.js';
+import { toCallOptions, toJson, toParameters, toRequest, toTokens } from './request.js';
 
 /** A GGUF language model and its engine; LanguageModel.load() makes it. */
 export class LanguageModel {
@@ -33,7 +33,7 @@ export class LanguageModel {
   async conversation({ name = '', ...options } = {}) {
     const { parameters } = toCallOptions(options, 'conversation');
     const text = checkText(name, 'conversation: name');
-    const made = this.#addon.conversation(this.#open(), text, JSON.stringify(parameters));
+    const made = this.#addon.conversation(this.#open(), text, toJson(parameters));
     return new Conversation(this.#addon, await settled(made));
   }
 
@@ -56,7 +56,7 @@ export class LanguageModel {
     const text = checkText(query, 'rerank: the query');
     const list = checkTexts(documents, 'rerank: documents');
     const { parameters } = toCallOptions(options, 'rerank');
-    const made = this.#addon.rerank(this.#open(), text, list, JSON.stringify(parameters));
+    const made = this.#addon.rerank(this.#open(), text, list, toJson(parameters));
     return settled(made);
   }
 
@@ -110,7 +110,7 @@ export class LanguageModel {
 
   async #embed(texts, options, call, ofTokens) {
     const { parameters } = toCallOptions(options, call);
-    return settled(this.#addon.embed(this.#open(), texts, JSON.stringify(parameters), ofTokens));
+    return settled(this.#addon.embed(this.#open(), texts, toJson(parameters), ofTokens));
   }
 }
 
@@ -123,7 +123,7 @@ export function languageModelOn(addon) {
       const file = toPath(path, 'LanguageModel.load: the path');
       const values = toParameters(parameters, 'LanguageModel.load: parameters');
       const engine = addon();
-      return new LanguageModel(engine, await settled(engine.load(file, JSON.stringify(values))));
+      return new LanguageModel(engine, await settled(engine.load(file, toJson(values))));
     },
   });
 }

@@ -1,9 +1,14 @@
 // What language models are asked, as JSON for the addon.
 import { viewKind } from '../memory.js';
 import { checkOptions, checkText, isRecord, kindOf } from '../models/check.js';
+import { wellFormed } from '../text.js';
 
 const roles = ['system', 'user', 'assistant', 'tool'];
 const messageKeys = ['role', 'content', 'reasoning', 'toolCalls', 'toolCallId', 'toolName'];
+
+/** Texts as UTF-8 can have them: JSON would spell half a surrogate pair out, which no reader of UTF-8 takes. */
+export const toJson = (value) =>
+  JSON.stringify(value, (_, item) => (typeof item === 'string' ? wellFormed(item) : item));
 
 /** Parameters' values are what JSON has; a path names the one that is not. */
 function checkParameter(value, what) {
@@ -74,14 +79,14 @@ export function toTokens(value, what) {
 
 /** A text, messages of which the last is answered, or an Int32Array of tokens to go on with. */
 export function toRequest(prompt, parameters, call) {
-  if (typeof prompt === 'string') return JSON.stringify({ prompt, parameters });
+  if (typeof prompt === 'string') return toJson({ prompt, parameters });
   if (viewKind(prompt) !== undefined)
-    return JSON.stringify({ tokens: toTokens(prompt, `${call}: the tokens`), parameters });
+    return toJson({ tokens: toTokens(prompt, `${call}: the tokens`), parameters });
   if (!Array.isArray(prompt))
     throw new TypeError(
       `${call}: the prompt is ${kindOf(prompt)}; a string, an array of messages or an Int32Array of tokens is needed`,
     );
   if (prompt.length === 0) throw new TypeError(`${call}: there are no messages; the last one is answered`);
   const messages = prompt.map((message, i) => toMessage(message, `${call}: messages[${i}]`));
-  return JSON.stringify({ messages, parameters });
+  return toJson({ messages, parameters });
 }

@@ -39,11 +39,32 @@ function toSource(source) {
   const memory = memoryOf(source);
   if (!memory || (memory.kind && memory.kind !== 'Uint8Array'))
     throw new TypeError(
-      `load: the model is ${kindOf(source)}; a path, a file: URL, or the bytes of an ONNX model in a Uint8Array or ` +
-        'ArrayBuffer are needed',
+      `load: the model is ${kindOf(source)}; a path, a file: URL, or the bytes of an ONNX model or a .hrg file in a ` +
+        'Uint8Array or ArrayBuffer are needed',
     );
-  if (memory.byteLength === 0) throw new TypeError('load: the model has no bytes (its buffer may be detached)');
+  if (memory.byteLength === 0)
+    throw new TypeError('load: the model has no bytes (its buffer may be detached)');
   return memory.kind ? source : bytesOf(source); // a page knows its own arrays again
+}
+
+const graphMark = Array.from('HDRGRAPH', (letter) => letter.charCodeAt(0));
+const isGraph = (bytes) => graphMark.every((code, i) => bytesOf(bytes)[i] === code);
+
+/** Small enough not to hold up what else the thread has to do. */
+const pieceLength = 1 << 20;
+const otherWork = () => new Promise((resolve) => setImmediate(resolve));
+
+/** The caller's bytes in memory of the addon's. Whoever else has them may do anything between two pieces. */
+async function copied(addon, source) {
+  const { byteLength } = memoryOf(source);
+  const handle = addon.newBytes(byteLength);
+  for (let at = 0; at < byteLength; at += pieceLength) {
+    if (at > 0) await otherWork();
+    if (memoryOf(source).byteLength !== byteLength)
+      throw new TypeError('load: the buffer was detached or resized while its bytes were copied');
+    addon.addBytes(handle, bytesOf(source).subarray(at, at + pieceLength));
+  }
+  return handle;
 }
 
 const toExtent = (value, what) =>
@@ -74,7 +95,7 @@ const declared = (tensors) =>
   );
 
 /** A run's promise, which is rejected with the signal's reason as soon as that aborts it; `stop` is called then. */
-function abortable(running, signal, stop) {
+export function abortable(running, signal, stop) {
   return new Promise((resolve, reject) => {
     const abort = () => {
       stop();
@@ -109,7 +130,9 @@ export class Model {
    */
   async run(inputs, options, ...others) {
     if (others.some((other) => other !== undefined))
-      throw new TypeError(`run: inputs and options are all that it takes; ${kindOf(others[0])} was given, too`);
+      throw new TypeError(
+        `run: inputs and options are all that it takes; ${kindOf(others[0])} was given, too`,
+      );
     const { signal } = checkOptions(options, 'run: the options', ['signal']);
     if (signal !== undefined && !(signal instanceof AbortSignal))
       throw new TypeError(`run: signal is ${kindOf(signal)}; an AbortSignal is needed`);
@@ -117,9 +140,7 @@ export class Model {
     const given = this.#toInputs(inputs);
     signal?.throwIfAborted();
     const stop = signal && this.#addon.newStop?.(); // a page has none: there the run goes on to its end unheard
-    const running = settled(
-      this.#opened.hasStates ? this.#inTurn(given, stop) : this.#start(given, stop),
-    );
+    const running = settled(this.#opened.hasStates ? this.#inTurn(given, stop) : this.#start(given, stop));
     const results = await (signal
       ? abortable(running, signal, () => stop && this.#addon.stopRuns(stop))
       : running);
@@ -173,33 +194,41 @@ export class Model {
   #toInputs(inputs) {
     if (!isRecord(inputs))
       throw new TypeError(`run: the inputs are ${kindOf(inputs)}; an object of tensors by name is needed`);
-    const tensors = this.#opened.inputs;
+    this.#checkNames(inputs);
+    const given = [];
+    for (const tensor of this.#opened.inputs) given.push(...toInput(inputs[tensor.name], tensor));
+    return given;
+  }
+
+  #checkNames(inputs) {
     const names = this.inputNames;
     const listed = () => names.map((name) => `"${name}"`).join(', ') || 'none';
-    const unknown = Object.keys(inputs).find((name) => !names.includes(name));
-    if (unknown !== undefined)
-      throw new TypeError(`run: the model has no input "${unknown}"; there are ${listed()}`);
-    const missing = names.find((name) => !Object.hasOwn(inputs, name) || inputs[name] === undefined);
-    if (missing !== undefined)
-      throw new TypeError(`run: the input "${missing}" is missing; there are ${listed()}`);
-    return tensors.flatMap((tensor) => toInput(inputs[tensor.name], tensor));
+    for (const name of Object.keys(inputs))
+      if (!names.includes(name))
+        throw new TypeError(`run: the model has no input "${name}"; there are ${listed()}`);
+    for (const name of names)
+      if (!Object.hasOwn(inputs, name) || inputs[name] === undefined)
+        throw new TypeError(`run: the input "${name}" is missing; there are ${listed()}`);
   }
 }
 
 /** load() on an addon. */
 export function loader(addon) {
   return async function load(source, options) {
-    const given = checkOptions(options, 'load: the options', ['dimensions', ...Object.keys(settings)]);
+    const wanted = checkOptions(options, 'load: the options', ['dimensions', ...Object.keys(settings)]);
     const from = toSource(source);
     const values = {};
     for (const [name, check] of Object.entries(settings))
-      if (given[name] !== undefined) values[name] = check(given[name], `load: ${name}`);
-    const isOnnx = typeof from !== 'string' || /\.onnx$/i.test(from);
-    const [dimensions, shapes] = toDimensions(given.dimensions);
+      if (wanted[name] !== undefined) values[name] = check(wanted[name], `load: ${name}`);
+    const isPath = typeof from === 'string';
+    const isOnnx = isPath ? /\.onnx$/i.test(from) : !isGraph(from);
+    const [dimensions, shapes] = toDimensions(wanted.dimensions);
     if (!isOnnx && dimensions.length + shapes.length > 0)
       throw new TypeError(
-        `load: ${from}: dimensions are for ONNX models; a graph file keeps those it was saved with`,
+        `load: ${isPath ? from : 'the bytes'}: dimensions are for ONNX models; a graph file keeps those it was saved with`,
       );
-    return new Model(addon, await settled(addon.openModel(from, isOnnx, values, dimensions, shapes)));
+    // A page has none: its bytes move to the worker.
+    const given = isPath || !addon.newBytes ? from : await copied(addon, from);
+    return new Model(addon, await settled(addon.openModel(given, isOnnx, values, dimensions, shapes)));
   };
 }

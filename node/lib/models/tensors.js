@@ -32,15 +32,14 @@ export const describe = ({ type, shape }) => `${typeName(type)}[${shape.join(', 
 /** The array's memory. */
 function checkArray(data, type, what) {
   const { name, array, also = [], packed } = types[type];
-  const kind = viewKind(data);
-  const wanted = [array.name, ...also];
-  if (kind === undefined)
-    throw new TypeError(`${what} is ${kindOf(data)}; ${name} takes a ${wanted.join(' or ')}`);
-  if (!wanted.includes(kind))
-    throw new TypeError(
-      `${what} is a ${kind}; ${name} takes a ${wanted.join(' or ')}${packed ? ', two elements a byte' : ''}`,
-    );
   const memory = memoryOf(data);
+  const kind = memory?.kind;
+  if (kind !== array.name && !also.includes(kind)) {
+    const wanted = [array.name, ...also].join(' or ');
+    const given = kind === undefined ? kindOf(data) : `a ${kind}`;
+    const packing = packed && kind !== undefined ? ', two elements a byte' : '';
+    throw new TypeError(`${what} is ${given}; ${name} takes a ${wanted}${packing}`);
+  }
   if (memory.resizes)
     throw new TypeError(`${what} lies in a buffer that can be resized; pass a copy, array.slice()`);
   return memory;
@@ -72,7 +71,7 @@ function fixedDims(declared, what) {
   return declared.shape;
 }
 
-/** [type, dims, bytes] of what a caller passes for an input, {name, type, shape}. */
+/** [dims, bytes] of what a caller passes for an input, {name, type, shape}. */
 export function toInput(value, declared) {
   const { name, type } = declared;
   const what = `input "${name}"`;
@@ -93,7 +92,7 @@ export function toInput(value, declared) {
       `${what} has ${given} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
     );
   }
-  return [type, dims, new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength)];
+  return [dims, new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength)];
 }
 
 /** A result of the addon's, {dims, buffer}, of a declared type. */

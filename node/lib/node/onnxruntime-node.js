@@ -2,9 +2,17 @@
 // dist/onnxruntime-node.cjs of it.
 import { settled } from '../models/error.js';
 import { loader } from '../models/model.js';
+import { registerBackend } from '../onnxruntime/backends.js';
 import { env } from '../onnxruntime/env.js';
 import { inferenceSessionOn } from '../onnxruntime/session.js';
 import { Tensor } from '../onnxruntime/tensor.js';
+import {
+  TRACE,
+  TRACE_EVENT_BEGIN,
+  TRACE_EVENT_END,
+  TRACE_FUNC_BEGIN,
+  TRACE_FUNC_END,
+} from '../onnxruntime/trace.js';
 import { native } from './native.js';
 
 const addon = native('headrace');
@@ -16,4 +24,5 @@ export const listSupportedBackends = () => [
   { name: 'headrace', bundled: true },
 ];
 
-export { Tensor, env };
+export { Tensor, env, registerBackend };
+export { TRACE, TRACE_EVENT_BEGIN, TRACE_EVENT_END, TRACE_FUNC_BEGIN, TRACE_FUNC_END };

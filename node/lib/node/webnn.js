@@ -5,9 +5,13 @@ import { native } from './native.js';
 
 /* global require */
 const { constants } = require('node:buffer');
+const { totalmem } = require('node:os');
+const { constrainedMemory } = require('node:process');
 const addon = native('headrace');
 
-const backend = { ...addon, maxTensorByteLength: constants.MAX_LENGTH };
+/** What an ArrayBuffer may have, and the machine has, or the container (0 or undefined: nobody says). */
+const memory = Math.min(totalmem(), constrainedMemory?.() || Infinity);
+const backend = { ...addon, maxTensorByteLength: Math.min(constants.MAX_LENGTH, memory) };
 
 export const ml = createML(backend);
 export const { ML, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLTensor } = interfaces;

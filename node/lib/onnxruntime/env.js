@@ -11,6 +11,7 @@ export const env = {
     return logLevel;
   },
   set logLevel(value) {
+    if (value === undefined) return;
     if (!levels.includes(value))
       throw new Error(`env.logLevel is ${String(value)}; there are ${levels.join(', ')}`);
     logLevel = value;

@@ -1,24 +1,44 @@
 // onnxruntime-common's InferenceSession on a Model.
 import { checkInteger, isRecord, kindOf } from '../models/check.js';
 import { HeadraceError } from '../models/error.js';
-import { Tensor, checkTensor } from './tensor.js';
+import { memoryOf } from '../memory.js';
+import { startedBackend } from './backends.js';
+import { Tensor, checkTensor, isTensor } from './tensor.js';
 
-/** Of the providers, the first that this build has, as load()'s options. */
-async function toDevice(providers, devices) {
-  if (providers === undefined) return { device: 'cpu' };
+function named(provider) {
+  const one = typeof provider === 'string' ? { name: provider } : provider;
+  if (typeof one?.name !== 'string')
+    throw new TypeError(
+      `executionProviders: one is ${kindOf(provider)}; a name or an object with one is needed`,
+    );
+  return one;
+}
+
+/** Of the providers, the first that is here: load()'s options for this build's, or a registered backend. */
+async function toProvider(providers, devices) {
+  if (providers === undefined) return { options: { device: 'cpu' } };
   if (!Array.isArray(providers))
     throw new TypeError(`executionProviders are ${kindOf(providers)}; an array is needed`);
-  if (providers.length === 0) return { device: 'cpu' };
+  if (providers.length === 0) return { options: { device: 'cpu' } };
+  const given = providers.map(named);
   let here; // asked for where a provider names one of them
-  for (const provider of providers) {
-    const { name, ...options } = typeof provider === 'string' ? { name: provider } : provider;
-    if (name === 'headrace') return options; // load()'s own
-    if (name === 'cpu') return { device: 'cpu' };
+  const found = async ({ name, ...options }) => {
+    const backend = await startedBackend(name);
+    if (backend) return { backend };
+    if (name === 'headrace') return { options }; // load()'s own
+    if (name === 'cpu') return { options: { device: 'cpu' } };
     const device = `${name.toUpperCase()}${options.deviceId ?? 0}`;
     here ??= (await devices()).map((one) => one.name);
-    if (here.includes(device)) return { device };
+    return here.includes(device) && { options: { device } };
+  };
+  for (const [i, one] of given.entries()) {
+    const provider = await found(one);
+    if (!provider) continue;
+    for (const { name } of given.slice(0, i))
+      console.warn(`the execution provider "${name}" is not here; "${one.name}" is taken`);
+    return provider;
   }
-  const names = providers.map((provider) => provider?.name ?? provider);
+  const names = given.map(({ name }) => name);
   throw new Error(
     `no execution provider of ${names.join(', ')} is here; there are 'cpu' and { name: 'headrace', device }, where ` +
       `device is one of ${here.join(', ')}`,
@@ -37,12 +57,10 @@ function checkHints(options) {
       throw new TypeError(`${name} is ${JSON.stringify(options[name])}; there are ${values.join(', ')}`);
 }
 
-/** What load() takes of SessionOptions. */
-async function toLoadOptions(options, devices) {
-  if (!isRecord(options)) throw new TypeError(`the options are ${kindOf(options)}; an object is needed`);
+/** What load() takes of SessionOptions, beside what the provider says. */
+function toLoadOptions(options, result) {
   checkHints(options);
-  const { executionProviders, intraOpNumThreads, freeDimensionOverrides, externalData } = options;
-  const result = await toDevice(executionProviders, devices);
+  const { intraOpNumThreads, freeDimensionOverrides, externalData } = options;
   if (intraOpNumThreads !== undefined)
     result.threads ??= checkInteger(intraOpNumThreads, 'intraOpNumThreads', 0, 0x7fffffff);
   if (freeDimensionOverrides !== undefined) result.dimensions = freeDimensionOverrides;
@@ -53,37 +71,54 @@ async function toLoadOptions(options, devices) {
   return result;
 }
 
+function toOptions(value) {
+  if (value === undefined) return {};
+  if (!isRecord(value)) throw new TypeError(`the options are ${kindOf(value)}; an object is needed`);
+  return value;
+}
+
 /** (path, options), (bytes, options) or (buffer, byteOffset, byteLength, options). */
 function toSource(source, rest) {
-  if (typeof rest[0] !== 'number') return [source, rest[0] ?? {}];
-  if (!/^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(source)))
+  if (typeof rest[0] !== 'number') return [source, toOptions(rest[0])];
+  const memory = memoryOf(source);
+  if (!memory || memory.kind)
     throw new TypeError(`a byte offset goes with an ArrayBuffer, not with ${kindOf(source)}`);
-  const [offset, second, third] = rest;
-  const length = typeof second === 'number' ? second : source.byteLength - offset;
-  const options = (typeof second === 'number' ? third : second) ?? {};
-  checkInteger(offset, 'byteOffset', 0, source.byteLength);
-  checkInteger(length, 'byteLength', 0, source.byteLength - offset);
-  return [new Uint8Array(source, offset, length), options];
+  const [offset, given, options] = rest;
+  const all = memory.byteLength;
+  checkInteger(offset, 'byteOffset', 0, all - 1);
+  const length = given === undefined ? all - offset : checkInteger(given, 'byteLength', 1, all - offset);
+  return [new Uint8Array(source, offset, length), toOptions(options)];
 }
 
 const metadataOf = ({ name, type, shape }) => Object.freeze({ name, isTensor: true, type, shape });
 
-/** Names of outputs with the tensors to fill, or null. */
-function toFetches(value, names) {
-  if (value === undefined) return new Map(names.map((name) => [name, null]));
-  const isList = Array.isArray(value);
-  if (!isList && (!isRecord(value) || value instanceof Tensor))
-    throw new TypeError(`fetches are ${kindOf(value)}; an array of names or an object by names is needed`);
-  const entries = isList ? value.map((name) => [name, null]) : Object.entries(value);
-  if (entries.length === 0) throw new TypeError('fetches are empty; name an output');
-  for (const [name, tensor] of entries) {
+function checkNames(list, names) {
+  if (list.length === 0) throw new TypeError('fetches are empty; name an output');
+  for (const name of list) {
     if (typeof name !== 'string')
       throw new TypeError(`fetches: a name is ${kindOf(name)}; names of outputs are strings`);
     if (!names.includes(name))
-      throw new RangeError(`fetches: there is no output "${String(name)}"; there are ${names.join(', ')}`);
-    if (tensor !== null) checkTensor(tensor, `fetches: "${name}"`);
+      throw new RangeError(`fetches: there is no output "${name}"; there are ${names.join(', ')}`);
   }
-  return new Map(entries);
+}
+
+/** What follows the feeds, as {fetches, options}: outputs by name with the tensors to fill, or null. */
+function toFetches(second, third, names) {
+  for (const [what, value] of Object.entries({ 'fetches or options': second, options: third }))
+    if (value !== undefined && (typeof value !== 'object' || value === null || value instanceof Tensor))
+      throw new TypeError(`${what} are ${kindOf(value)}; an object is needed`);
+  if (Array.isArray(second)) {
+    checkNames(second, names);
+    return { fetches: new Map(second.map((name) => [name, null])), options: third ?? {} };
+  }
+  // An object without a tensor, or null, by any output's name holds options.
+  const own = names.filter((name) => second !== undefined && Object.hasOwn(second, name));
+  const chosen = own.filter((name) => second[name] === null || isTensor(second[name]));
+  if (own.length > 0 && chosen.length === 0)
+    throw new TypeError(`fetches: "${own[0]}" is ${kindOf(second[own[0]])}; a Tensor or null is needed`);
+  return chosen.length > 0
+    ? { fetches: new Map(chosen.map((name) => [name, second[name]])), options: third ?? {} }
+    : { fetches: new Map(names.map((name) => [name, null])), options: second ?? {} };
 }
 
 /** A result in the tensor that the caller gave for it. */
@@ -100,72 +135,100 @@ function filled(tensor, result, name) {
   return tensor;
 }
 
+/** What backends give, on a Model. */
+class ModelHandler {
+  #model;
+  #isReleased = false;
+
+  constructor(model) {
+    this.#model = model;
+    this.inputNames = model.inputNames;
+    this.outputNames = model.outputNames;
+    this.inputMetadata = model.inputs.map(metadataOf);
+    this.outputMetadata = model.outputs.map(metadataOf);
+  }
+
+  async run(feeds, fetches) {
+    if (this.#isReleased)
+      throw new HeadraceError('invalid_state', 'the session has been released; create another');
+    const inputs = {};
+    for (const name of this.inputNames) {
+      const { type, dims, data } = checkTensor(feeds[name], `feeds: "${name}"`);
+      inputs[name] = { type, dims, data };
+    }
+    const results = await this.#model.run(inputs);
+    return Object.fromEntries(
+      Object.entries(fetches).map(([name, tensor]) => {
+        const { type, dims, data } = results[name];
+        return [name, tensor ? filled(tensor, results[name], name) : new Tensor(type, data, dims)];
+      }),
+    );
+  }
+
+  /** Runs write no profiles. */
+  startProfiling() {}
+  endProfiling() {}
+
+  async dispose() {
+    this.#isReleased = true;
+    this.#model.dispose();
+  }
+}
+
 /** The class on load() and devices(). */
 export function inferenceSessionOn(load, devices) {
   return class InferenceSession {
-    #model;
-    #isReleased = false;
+    #handler;
 
-    constructor(model) {
-      if (!model?.run) throw new TypeError('InferenceSession: InferenceSession.create() makes sessions');
-      this.#model = model;
+    constructor(handler) {
+      if (typeof handler?.run !== 'function')
+        throw new TypeError('InferenceSession: InferenceSession.create() makes sessions');
+      this.#handler = handler;
     }
 
     static async create(source, ...rest) {
       const [from, options] = toSource(source, rest);
-      return new InferenceSession(await load(from, await toLoadOptions(options, devices)));
+      const { backend, options: found } = await toProvider(options.executionProviders, devices);
+      if (backend) return new InferenceSession(await backend.createInferenceSessionHandler(from, options));
+      return new InferenceSession(new ModelHandler(await load(from, toLoadOptions(options, found))));
     }
 
     get inputNames() {
-      return this.#model.inputs.map(({ name }) => name);
+      return this.#handler.inputNames;
     }
 
     get outputNames() {
-      return this.#model.outputs.map(({ name }) => name);
+      return this.#handler.outputNames;
     }
 
     get inputMetadata() {
-      return this.#model.inputs.map(metadataOf);
+      return this.#handler.inputMetadata;
     }
 
     get outputMetadata() {
-      return this.#model.outputs.map(metadataOf);
+      return this.#handler.outputMetadata;
     }
 
     /** (feeds, options) or (feeds, fetches, options). */
     async run(feeds, second, third) {
-      if (this.#isReleased)
-        throw new HeadraceError('invalid_state', 'the session has been released; create another');
       if (!isRecord(feeds) || feeds instanceof Tensor)
         throw new TypeError(`feeds are ${kindOf(feeds)}; an object of tensors by names of inputs is needed`);
-      const names = this.outputNames;
-      for (const [what, value] of Object.entries({ 'fetches or options': second, options: third }))
-        if (value !== undefined && (typeof value !== 'object' || value === null || value instanceof Tensor))
-          throw new TypeError(`${what} are ${kindOf(value)}; an object is needed`);
-      // An object without any output's name holds options.
-      const hasFetches =
-        third !== undefined ||
-        Array.isArray(second) ||
-        (isRecord(second) && Object.keys(second).some((key) => names.includes(key)));
-      const fetches = toFetches(hasFetches ? second : undefined, names);
-      const inputs = {};
-      for (const name of this.inputNames) {
+      const { fetches, options } = toFetches(second, third, this.outputNames);
+      for (const name of this.inputNames)
         if (feeds[name] === undefined) throw new Error(`input '${name}' is missing in 'feeds'.`);
-        const { type, dims, data } = checkTensor(feeds[name], `feeds: "${name}"`);
-        inputs[name] = { type, dims, data };
-      }
-      const results = await this.#model.run(inputs);
-      return Object.fromEntries(
-        [...fetches].map(([name, tensor]) => {
-          const { type, dims, data } = results[name];
-          return [name, tensor ? filled(tensor, results[name], name) : new Tensor(type, data, dims)];
-        }),
-      );
+      return this.#handler.run(feeds, Object.fromEntries(fetches), options);
+    }
+
+    startProfiling() {
+      this.#handler.startProfiling();
+    }
+
+    endProfiling() {
+      this.#handler.endProfiling();
     }
 
     async release() {
-      this.#isReleased = true;
-      this.#model.dispose();
+      await this.#handler.dispose();
     }
   };
 }

@@ -1,6 +1,6 @@
 // onnxruntime-common's Tensor, as far as data lie with the CPU.
 import { isRecord, kindOf } from '../models/check.js';
-import { bytesOf, viewKind } from '../memory.js';
+import { bytesOf, memoryOf, viewKind } from '../memory.js';
 import { halves } from '../models/tensors.js';
 
 /** By type: the arrays that hold it, the first of which is made of other lists. */
@@ -46,9 +46,9 @@ function sizeOf(dims) {
 }
 
 function ofList(type, list) {
-  if (type === 'float16' && halves === Uint16Array)
+  if (type === 'int4' || type === 'uint4' || (type === 'float16' && halves === Uint16Array))
     throw new TypeError(
-      'Tensor: float16 of a list of numbers needs Float16Array, which is not here: pass a Uint16Array',
+      `Tensor: a list of numbers makes no ${type}: pass its bits in a ${arrays[type][0].name}`,
     );
   if (type === 'int64' || type === 'uint64') return arrays[type][0].from(list, (item) => BigInt(item));
   return arrays[type][0].from(list);
@@ -63,12 +63,13 @@ function toData(type, given) {
   if (!Object.hasOwn(arrays, type)) throw new TypeError(`Tensor: there is no type "${String(type)}"`);
   if (Array.isArray(given)) return ofList(type, given);
   const kind = viewKind(given);
-  if (type === 'uint8' && kind === 'Uint8ClampedArray')
-    return bytesOf(given);
+  if (type === 'uint8' && kind === 'Uint8ClampedArray') return bytesOf(given).slice();
   const wanted = arrays[type].map(({ name }) => name);
   if (!wanted.includes(kind))
     throw new TypeError(`Tensor: the data are ${kindOf(given)}; ${type} takes a ${wanted.join(' or ')}`);
-  return given;
+  if (type !== 'float16' || kind === halves.name) return given;
+  const { buffer, byteOffset, byteLength } = memoryOf(given);
+  return new halves(buffer, byteOffset, byteLength / 2);
 }
 
 function typeOf(data) {
@@ -83,27 +84,34 @@ function typeOf(data) {
   throw new TypeError('Tensor: a list has no type of its own; pass one before it');
 }
 
-/** [type, data, dims] of the constructor's forms. */
+/** What ONNX Runtime has for pages and GPUs. */
+function elsewhere(what) {
+  return new Error(`Tensor: ${what}: tensors lie with the CPU here; pass their data in a typed array`);
+}
+
+/** [type, data, dims, location] of the constructor's forms. */
 function parts(first, second, third) {
   if (typeof first === 'string') return [first, toData(first, second), third];
   if (isRecord(first) && 'location' in first) {
     if (first.location !== 'cpu-pinned' && first.location !== 'cpu')
       throw new TypeError(`Tensor: data at "${first.location}" cannot be used; pass it in a typed array`);
-    return [first.type, toData(first.type, first.data), first.dims];
+    if (viewKind(first.data) === undefined && first.type !== 'string')
+      throw new TypeError(`Tensor: the data are ${kindOf(first.data)}; a typed array is needed`);
+    return [first.type, toData(first.type, first.data), first.dims, first.location];
   }
   const type = typeOf(first);
   return [type, toData(type, first), second];
 }
 
 export class Tensor {
-  #isDisposed = false;
+  #location;
 
   constructor(first, second, third) {
-    const [type, data, dims = [data.length]] = parts(first, second, third);
+    const [type, data, dims = [data.length], location = 'cpu'] = parts(first, second, third);
     const size = sizeOf(dims);
     const wanted = type === 'int4' || type === 'uint4' ? Math.ceil(size / 2) : size;
-    // A list of elements of 4 bits without dims is as long as its bytes.
-    if (data.length !== wanted && !(third === undefined && size === data.length))
+    // Elements of 4 bits are counted by their bytes, too.
+    if (data.length !== wanted && data.length !== size)
       throw new Error(
         `Tensor: dims [${dims.join(', ')}] make ${wanted} elements; the data have ${data.length}`,
       );
@@ -111,6 +119,7 @@ export class Tensor {
     this.dims = dims;
     this.size = size;
     this.cpuData = data;
+    this.#location = location;
   }
 
   /** Of memory that a GPU's driver keeps in place, which is the CPU's to us. */
@@ -118,37 +127,67 @@ export class Tensor {
     return new Tensor({ location: 'cpu-pinned', type, data, dims });
   }
 
+  static async fromImage() {
+    throw elsewhere('fromImage() reads no images');
+  }
+  static fromTexture() {
+    throw elsewhere('fromTexture()');
+  }
+  static fromGpuBuffer() {
+    throw elsewhere('fromGpuBuffer()');
+  }
+  static fromMLTensor() {
+    throw elsewhere('fromMLTensor()');
+  }
+
   get location() {
-    return this.#isDisposed ? 'none' : 'cpu';
+    return this.#location;
   }
 
   get data() {
-    if (this.#isDisposed) throw new Error('Tensor: the tensor is disposed of');
+    if (this.#location === 'none') throw new Error('Tensor: the tensor is disposed of');
     return this.cpuData;
   }
+  get texture() {
+    throw elsewhere('there is no texture');
+  }
+  get gpuBuffer() {
+    throw elsewhere('there is no gpuBuffer');
+  }
+  get mlTensor() {
+    throw elsewhere('there is no mlTensor');
+  }
 
-  async getData(releaseData = false) {
-    const { data } = this;
-    if (releaseData) this.dispose();
-    return data;
+  /** As for ONNX Runtime, what lies with the CPU stays: `releaseData` is about other memory. */
+  async getData() {
+    return this.data;
   }
 
   dispose() {
-    this.#isDisposed = true;
+    this.#location = 'none';
     this.cpuData = undefined;
+  }
+
+  toDataURL() {
+    throw elsewhere('toDataURL() makes no images');
+  }
+  toImageData() {
+    throw elsewhere('toImageData() makes no images');
   }
 
   reshape(dims) {
     const { data } = this;
     if (sizeOf(dims) !== this.size)
       throw new Error(`Tensor: [${dims.join(', ')}] has another size than [${this.dims.join(', ')}]`);
-    return new Tensor(this.type, data, dims);
+    return new Tensor({ location: this.#location, type: this.type, data, dims });
   }
 }
 
+export const isTensor = (value) =>
+  isRecord(value) && typeof value.type === 'string' && Array.isArray(value.dims);
+
 /** Anything with a tensor's members: packages have copies of onnxruntime-common. */
 export function checkTensor(value, what) {
-  if (!isRecord(value) || typeof value.type !== 'string' || !Array.isArray(value.dims))
-    throw new TypeError(`${what} is ${kindOf(value)}; a Tensor is needed`);
+  if (!isTensor(value)) throw new TypeError(`${what} is ${kindOf(value)}; a Tensor is needed`);
   return value;
 }

@@ -23,7 +23,12 @@ async function responseOf(url, cache, signal) {
 }
 
 /** A response's bytes in one buffer, told to `progress` as {loaded, total}; total is 0 where it is not known. */
-async function read(response, progress) {
+async function read(response, isKept, progress) {
+  if (isKept || !progress || !response.body) {
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    progress?.({ loaded: bytes.length, total: bytes.length });
+    return bytes;
+  }
   const total = response.headers.has('Content-Encoding') ? 0 : Number(response.headers.get('Content-Length'));
   let bytes = new Uint8Array(total);
   let loaded = 0;
@@ -37,7 +42,7 @@ async function read(response, progress) {
     }
     bytes.set(value, loaded);
     loaded += value.length;
-    progress?.({ loaded, total });
+    progress({ loaded, total });
   }
   return loaded === bytes.length ? bytes : bytes.slice(0, loaded);
 }
@@ -47,13 +52,13 @@ export async function fetchModel(url, { progress, signal, cached = true } = {}) 
   const cache = cached ? await openCache() : undefined;
   const { response, isKept } = await responseOf(url, cache, signal);
   if (!response.ok) throw new Error(`${url} gives ${response.status} ${response.statusText}`);
-  const bytes = await read(response, progress);
+  const bytes = await read(response, isKept, progress);
   if (cache && !isKept) {
     const headers = new Headers(response.headers);
     headers.delete('Content-Encoding'); // the bytes are plain
     headers.set('Content-Length', String(bytes.length));
-    // A full disk is no reason to fail.
-    await cache.put(url, new Response(bytes, { headers })).catch(() => {});
+    // Of a copy, for which nobody waits. A full disk is no reason to fail.
+    cache.put(url, new Response(bytes, { headers })).catch(() => {});
   }
   return bytes;
 }

@@ -6,14 +6,15 @@ import { modelsOn } from './models.js';
 import { webnnBackend } from './webnn_backend.js';
 
 let started;
+let ours; // what install() has put in the page
 
 /** Once; a failure may be tried again. */
 function start(options) {
   started ??= startEngine(options).then(
     (engine) => ({
       threads: engine.threads,
+      connect: engine.connect,
       ml: createML(webnnBackend(engine.local, engine.connect)),
-      ...modelsOn(engine.connect),
     }),
     (error) => {
       started = undefined;
@@ -25,6 +26,7 @@ function start(options) {
 
 /** Browsers may have navigator.ml and reject every context. */
 async function hasOwn() {
+  if (navigator.ml === ours) return false;
   try {
     (await navigator.ml.createContext()).destroy();
     return true;
@@ -41,12 +43,21 @@ async function hasOwn() {
 export async function install({ force = false, ...options } = {}) {
   if (!force && (await hasOwn())) return { ml: navigator.ml, isNative: true };
   const { ml, threads } = await start(options);
+  ours = ml;
   installOn(globalThis, ml);
   return { ml, isNative: false, threads };
 }
 
+const models = modelsOn(async () => (await start()).connect());
+/** The engine starts while files are fetched; why it does not, the call tells that needs it. */
+const starting =
+  (call) =>
+  (...given) => {
+    start().catch(() => {});
+    return call(...given);
+  };
 /** A model of a URL or of bytes: `load` of `headrace`, with `progress`, `signal` and `cached` for what is fetched. */
-export const load = async (source, options) => (await start()).load(source, options);
-export const loadTokenizer = async (source, options) => (await start()).loadTokenizer(source, options);
+export const load = starting(models.load);
+export const loadTokenizer = starting(models.loadTokenizer);
 
 export { HeadraceError, interfaces };

@@ -17,11 +17,11 @@ function copyIn(memory, bytes) {
   return copy;
 }
 
-/** What lib/models calls an addon, on a Remote. */
+/** What lib/models calls an addon, on a Remote that `connect` gives or promises. */
 function remoteAddon(connect) {
   const remoteOf = new WeakMap();
   const make = async (name, args, moved) => {
-    const remote = connect();
+    const remote = await connect();
     const object = await remote.make(name, args, moved);
     remoteOf.set(object, remote);
     return Object.assign(object, { handle: object });
@@ -71,7 +71,7 @@ function split(options) {
   ];
 }
 
-/** {load, Tokenizer} on workers that `connect` gives. */
+/** {load, loadTokenizer} on workers that `connect` gives or promises: files are fetched while an engine starts. */
 export function modelsOn(connect) {
   const addon = remoteAddon(connect);
   const loadFrom = loader(addon);
@@ -80,7 +80,7 @@ export function modelsOn(connect) {
 
   /** The result of steps on a file of the worker's with these bytes. */
   async function withFile(name, bytes, steps) {
-    const remote = connect();
+    const remote = await connect();
     const path = `/${++files}-${name}`;
     await remote.ask('writeFile', [path, bytes], [bytes.buffer]);
     try {

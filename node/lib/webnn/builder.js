@@ -14,9 +14,10 @@ import {
   toUSVString,
 } from './idl.js';
 import { finishInterface, fromBackend, internal, invalidState, promising } from './interfaces.js';
+import { noteSizes, withSizes } from './open_extents.js';
 import { MLOperand, toOperand } from './operand.js';
 import { operatorMethod } from './operator_method.js';
-import { rewording } from './rewording.js';
+import { rewording, told } from './rewording.js';
 import { operators } from './operators.js';
 import { isDestroyed, isTensor, toTensor } from './tensor.js';
 
@@ -60,7 +61,7 @@ function constantOfBuffer(state, first, second) {
 
 function constantOfNumber(state, first, second) {
   const dataType = toEnum('MLOperandDataType', first, 'constant: dataType');
-  const value = toNumber(second);
+  const value = toNumber(second, 'constant: value');
   checkCanBuild(state, 'constant');
   return constantOfBytes(state, { dataType, shape: [] }, scalarBytes(dataType, value));
 }
@@ -101,21 +102,23 @@ export class MLGraphBuilder {
     const owner = toContext(context, 'MLGraphBuilder: context');
     checkLive(owner, 'MLGraphBuilder');
     const handle = fromBackendOf(() => owner.backend.createBuilder(owner.handle));
-    this.#state = { context: owner, handle, hasBuilt: false, inputs: new Map(), tensors: [] };
+    this.#state = { context: owner, handle, hasBuilt: false, inputs: new Map(), sizes: new Map() };
   }
 
   input(name, descriptor) {
     const state = this.#state;
     requireArguments('input', arguments.length, 2);
-    const text = toUSVString(name);
+    const text = toUSVString(name, 'input: name');
     const wanted = toOperandDescriptor(descriptor, 'input: descriptor', toDimension);
     checkCanBuild(state, 'input');
     if (text === '') throw new TypeError('input: the name is empty');
     const what = `input "${printable(text)}"`;
     if (state.inputs.has(text)) throw new TypeError(`${what}: the builder has one of that name`);
-    checkDimensions(wanted, what, state.context.backend.maxTensorByteLength);
     const { backend } = state.context;
+    checkDimensions(wanted, what, backend.maxTensorByteLength);
+    wanted.shape = withSizes(state.sizes, wanted.shape, `${what}: shape`);
     const id = fromBackendOf(() => backend.input(state.handle, text, wanted.dataType, wanted.shape));
+    noteSizes(state.sizes, wanted.shape);
     const operand = newOperand(state, id, wanted, 'input', { name: text });
     state.inputs.set(text, wanted);
     return operand;
@@ -170,7 +173,8 @@ for (const row of operators) {
         throw error;
       }
     });
-    for (const result of made) checkDimensions(result, `${title}: the result`, backend.maxTensorByteLength);
+    for (const result of made)
+      checkDimensions(result, `${title}: the result`, backend.maxTensorByteLength, told(given));
     const results = made.map(({ operand, dataType, shape }) =>
       newOperand(state, operand, { dataType, shape }, 'result'),
     );

@@ -30,21 +30,24 @@ export function describe({ dataType, shape }) {
   return `${dataType}[${shape.map((extent) => (isOpen(extent) ? extent.name : extent)).join(', ')}]`;
 }
 
-export function checkDimensions(descriptor, what, mostBytes) {
+/** `why`: how it came about, for messages. */
+export function checkDimensions(descriptor, what, mostBytes, why = '') {
   const shape = descriptor.shape.filter((extent) => !isOpen(extent));
   const bad = shape.find((extent) => extent < 1 || extent > 0x7fffffff);
   if (bad !== undefined)
     throw new TypeError(
-      `${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647`,
+      `${what}: the shape [${shape.join(', ')}] has the extent ${bad}; it must lie between 1 and 2147483647${why}`,
     );
   const rank = descriptor.shape.length;
   if (rank > greatestRank)
     throw new TypeError(
-      `${what}: ${describe(descriptor)} has ${rank} dimensions; ${greatestRank} are allowed`,
+      `${what}: ${describe(descriptor)} has ${rank} dimensions; ${greatestRank} are allowed${why}`,
     );
   const bytes = byteLength({ ...descriptor, shape });
   if (bytes > mostBytes)
-    throw new TypeError(`${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed`);
+    throw new TypeError(
+      `${what}: ${describe(descriptor)} takes ${bytes} bytes; ${mostBytes} are allowed${why}`,
+    );
 }
 
 /** AllowSharedBufferSource. */

@@ -21,7 +21,7 @@ const graphMembers = {
       const state = toGraph(this, 'save: this');
       requireArguments('save', arguments.length, 1);
       const { quantized } = toDictionary(arguments[1], 'save: options');
-      const file = toUSVString(path);
+      const file = toUSVString(path, 'save: path');
       checkLive(state.context, 'save');
       if (state.destroyed) throw invalidState('save: the graph has been destroyed');
       const work = state.context.backend.saveGraph(state.handle, file, Boolean(quantized));
@@ -40,7 +40,7 @@ const contextMembers = {
     return promising(() => {
       const context = toContext(this, 'loadGraph: this');
       requireArguments('loadGraph', arguments.length, 1);
-      const file = toUSVString(path);
+      const file = toUSVString(path, 'loadGraph: path');
       checkLive(context, 'loadGraph');
       const named = (tensors) =>
         tensors.map(({ name, dataType, shape }) => [name, { dataType, shape: Object.freeze(shape) }]);

@@ -1,5 +1,6 @@
 // WebIDL's conversions (https://webidl.spec.whatwg.org/) of what callers pass, as far as WebNN needs them. `what`
 // names the value in messages: "matmul: parameter 1".
+import { wellFormed } from '../text.js';
 import { enums } from './operators.js';
 
 /** What is ahead of the specification, off until headrace/webnn/extensions turns it on. */
@@ -48,20 +49,20 @@ export function toFloat(value, what) {
 }
 
 /** (bigint or unrestricted double): negating twice is ToNumeric. */
-export function toNumber(value) {
+export function toNumber(value, what) {
+  if (typeof value === 'symbol') throw new TypeError(`${what} is a symbol; a number is needed`);
   return typeof value === 'bigint' || typeof value === 'number' ? value : -(-value);
 }
 
-export function toUSVString(value) {
-  const text = `${value}`;
-  if (!/[\ud800-\udfff]/.test(text)) return text;
-  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
-    unit.length === 2 ? unit : '\ufffd',
-  );
+function toText(value, what) {
+  if (typeof value === 'symbol') throw new TypeError(`${textOf(what)} is a symbol; a string is needed`);
+  return `${value}`;
 }
 
+export const toUSVString = (value, what) => wellFormed(toText(value, what));
+
 export function toEnum(type, value, what) {
-  const text = `${value}`;
+  const text = toText(value, what);
   if (!enums[type].includes(text))
     throw new TypeError(`${what} is "${printable(text)}"; ${type} has ${enums[type].join(', ')}`);
   return text;
@@ -76,6 +77,7 @@ export function toSequence(value, what, convert) {
 
 /** By hand, as an iterator whose item is refused is not closed: for-of would. */
 function sequenceOf(value, method, what, convert) {
+  if (typeof method !== 'function') throw new TypeError(`${what} is not a sequence: it has no iterator`);
   const isStep = (result) => {
     if (isObject(result)) return true;
     throw new TypeError(`${what} has an iterator that gives no objects`);
@@ -114,11 +116,11 @@ export function toDimension(value, what) {
   const unknown = Object.keys(value).find((key) => key !== 'name' && key !== 'maxSize');
   if (unknown !== undefined)
     throw new TypeError(`${what} has no "${printable(unknown)}"; there are name and maxSize`);
-  const most = value.maxSize ?? 0x7fffffff;
-  return Object.freeze({
-    name: toUSVString(name),
-    maxSize: enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff),
-  });
+  const most = value.maxSize ?? undefined;
+  return {
+    name: toUSVString(name, `${what}: name`),
+    maxSize: most === undefined ? most : enforceRange(most, `${what}: maxSize`, 1, 0x7fffffff),
+  };
 }
 
 /** (unsigned long or sequence<unsigned long>), both [EnforceRange]. */
@@ -146,7 +148,7 @@ export function toRecord(value, what, convert) {
   for (const key of Reflect.ownKeys(value)) {
     const property = Reflect.getOwnPropertyDescriptor(value, key);
     if (!property || !property.enumerable) continue;
-    const name = toUSVString(key);
+    const name = toUSVString(key, () => `${what}: the name of a member`);
     result.set(
       name,
       convert(value[key], () => `${what}["${printable(name)}"]`),

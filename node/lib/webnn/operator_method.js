@@ -1,6 +1,7 @@
 // A builder's method for one row of the table of operators.
 import { castNumber, describe } from './data_types.js';
 import {
+  isObject,
   printable,
   requireArguments,
   toDictionary,
@@ -16,6 +17,8 @@ import {
   toUSVString,
   toUnsignedLong,
 } from './idl.js';
+import { wellFormed } from '../text.js';
+import { noteSizes, withSizes } from './open_extents.js';
 import { toOperand } from './operand.js';
 
 /** By kind: WebIDL's conversion, and the type under which the backend takes the value. */
@@ -60,11 +63,12 @@ function checkOperand(operand, builder, { types, ranks: [least, most] }, what) {
 function partsOf(count, operand, axis, title) {
   const { shape } = operand.descriptor;
   const isWhole = (extent) => typeof extent === 'number' && extent % count === 0;
+  const input = `input is ${describe(operand.descriptor)}`;
   if (axis >= shape.length)
-    throw new TypeError(`${title}: axis is ${axis}; the input has rank ${shape.length}`);
+    throw new TypeError(`${title}: axis is ${axis}; ${input}, which has rank ${shape.length}`);
   if (count === 0 || !isWhole(shape[axis]))
     throw new TypeError(
-      `${title}: splits is ${count}; it must divide the extent ${shape[axis]?.name ?? shape[axis]} of the axis ${axis}`,
+      `${title}: splits is ${count}; it must divide the extent ${shape[axis]?.name ?? shape[axis]} of the axis ${axis}; ${input}`,
     );
   return new Array(count).fill(shape[axis] / count);
 }
@@ -108,6 +112,25 @@ const details = {
   },
 };
 
+/** The label as plain data; undefined where to look at it would run a getter, or fails. */
+function plainLabel(options) {
+  try {
+    const label = Reflect.getOwnPropertyDescriptor(options, 'label')?.value;
+    return typeof label === 'string' && label !== '' ? label : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** WebIDL reads the label after the parameters. A refusal of ours of these has it, too; the caller's errors stay. */
+function labelled(error, name, options) {
+  const lead = `${name}: `;
+  const isOurs = error instanceof TypeError && `${error.message}`.startsWith(lead);
+  const label = isOurs && isObject(options) ? plainLabel(options) : undefined;
+  if (label === undefined) return error;
+  return new TypeError(`${name} (${printable(wellFormed(label))}): ${error.message.slice(lead.length)}`);
+}
+
 /** Parameters by position, then the dictionary: its base's label first, then its members by name. */
 function converter(row) {
   const plan = (entries) => entries.map(([name, kind]) => [name, kindOf(kind)[0]]);
@@ -115,11 +138,18 @@ function converter(row) {
   const options = plan([...row.options].sort(([a], [b]) => (a < b ? -1 : 1)));
   return (args) => {
     const values = {};
-    parameters.forEach(([name, convert], i) => {
-      values[name] = convert(args[i], `${row.name}: ${name}`);
-    });
+    try {
+      parameters.forEach(([name, convert], i) => {
+        values[name] = convert(args[i], `${row.name}: ${name}`);
+      });
+    } catch (error) {
+      throw labelled(error, row.name, args[parameters.length]);
+    }
     const dictionary = toDictionary(args[parameters.length], `${row.name}: options`);
-    const label = dictionary.label === undefined ? '' : printable(toUSVString(dictionary.label));
+    const label =
+      dictionary.label === undefined
+        ? ''
+        : printable(toUSVString(dictionary.label, `${row.name}: options.label`));
     const title = label ? `${row.name} (${label})` : row.name;
     for (const [name, convert] of options) {
       const value = dictionary[name];
@@ -139,6 +169,7 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
   const needed = row.parameters.length;
   const isOperand = (kind) => kind === 'operand' || kind === 'operands';
   const places = Object.keys(row.operands);
+  const shapes = row.parameters.filter(([, kind]) => kind === 'dimensions').map(([name]) => name);
   const attributes = entries
     .filter(([, kind]) => !isOperand(kind))
     .map(([name, kind, target]) => [name, target, kindOf(kind)[1]]);
@@ -162,10 +193,13 @@ export function operatorMethod(row, stateOf, checkCanBuild, add) {
         if (given === undefined) operands.push(null);
       }
       details[row.name]?.(values, title);
+      for (const name of shapes) values[name] = withSizes(state.sizes, values[name], `${title}: ${name}`);
       const options = attributes.flatMap(([name, target, type]) =>
         values[name] === undefined ? [] : [target, type, values[name]],
       );
-      return add(state, title, operands, options, label, named);
+      const made = add(state, title, operands, options, label, named);
+      for (const name of shapes) noteSizes(state.sizes, values[name]);
+      return made;
     },
   };
   Object.defineProperty(method, 'length', { value: needed, configurable: true });

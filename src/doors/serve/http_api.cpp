@@ -14,6 +14,7 @@ serve::ServeOptions options_of(const std::vector<std::string>& arguments, const 
     if (options.only_shows())
         throw Exception(Code::invalid_argument, "--help, --version and the like are the program's");
     serve::add_parameters(options, parameters);
+    if (options.allowed_hosts.empty()) options.allowed_hosts = "*";  // who listens knows what it is called
     return options;
 }
 

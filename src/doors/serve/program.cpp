@@ -29,6 +29,8 @@ namespace {
 constexpr std::chrono::seconds kGrace(30);
 /// Requests that were on their way when the server was asked to end hear of it in this time.
 constexpr std::chrono::milliseconds kLastWords(300);
+/// After that what is still computed for somebody who is gone is given up.
+constexpr std::chrono::seconds kLastResort(5);
 
 std::map<std::string, std::string> environment() {
     std::map<std::string, std::string> all;
@@ -90,6 +92,7 @@ public:
             listener.stop();  // it breaks off what is still being written
             server.stop();
             if (server.loads_a_model() && server.active() == 0) std::_Exit(0);  // for nobody
+            break_off(server, listener);
         });
     }
 
@@ -101,6 +104,20 @@ public:
     }
 
 private:
+    /// A client that sent half of a request, or reads no answer, would hold its thread for `--timeout`.
+    /// Those that read have some time for the error that ends their answers.
+    void break_off(Server& server, Listener& listener) {
+        const auto begin = std::chrono::steady_clock::now(), until = begin + kLastResort;
+        while (!ends_) {
+            if (server.active() == 0 || std::chrono::steady_clock::now() > begin + kLastResort / 5)
+                listener.break_off();
+            const int signal = arriving(std::chrono::milliseconds(100));
+            if (ends_ || ((signal <= 0 || signal == SIGHUP) && std::chrono::steady_clock::now() < until))
+                continue;
+            server.log().say(LogLevel::warn, "stopped, though a request is still being worked on");
+            std::_Exit(0);
+        }
+    }
     /// The signal's number, or less than 1.
     int arriving(std::chrono::milliseconds patience) const {
         const timespec time{.tv_sec = 0, .tv_nsec = patience.count() * 1'000'000};

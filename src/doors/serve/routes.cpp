@@ -129,23 +129,4 @@ Json error_in(Dialect dialect, const ApiError& error, std::string_view request_i
     return openai_error(error);
 }
 
-std::string_view authority_of(std::string_view origin) {
-    const std::size_t scheme = origin.find("://");
-    return scheme == std::string_view::npos ? std::string_view() : origin.substr(scheme + 3);
-}
-
-bool allows_origin(std::string_view allowed, std::string_view origin) {
-    while (!allowed.empty()) {
-        const std::string_view entry = allowed.substr(0, allowed.find(','));
-        allowed.remove_prefix(std::min(allowed.size(), entry.size() + 1));
-        if (entry == "*" || entry == origin) return true;
-        if (entry != "localhost") continue;
-        std::string_view host = authority_of(origin);
-        if (host.starts_with("[::1]")) return true;
-        host = host.substr(0, host.find(':'));
-        if (host == "localhost" || host == "127.0.0.1") return true;
-    }
-    return false;
-}
-
 }  // namespace headrace::serve

@@ -28,9 +28,4 @@ Dialect dialect_of(const HttpRequest& http);
 /// With the request's id where that API has it in the body.
 Json error_in(Dialect dialect, const ApiError& error, std::string_view request_id);
 
-/// Host and port of an origin; nothing of "null".
-std::string_view authority_of(std::string_view origin);
-/// Whether a browser's page of that origin may read answers. allowed: as --cors-origins has it.
-bool allows_origin(std::string_view allowed, std::string_view origin);
-
 }  // namespace headrace::serve

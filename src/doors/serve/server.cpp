@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "doors/serve/origins.h"
 #include "doors/serve/routes.h"
 
 namespace headrace::serve {
@@ -46,7 +47,9 @@ bool is_json(std::string_view type) {
 }  // namespace
 
 Server::Server(ServeOptions options)
-    : service_(std::move(options)), access_(std::make_shared<const Access>(service_.options().keys)) {}
+    : service_(std::move(options)),
+      is_for_this_machine_(are_loopback(service_.options().listener.hosts)),
+      access_(std::make_shared<const Access>(service_.options().keys)) {}
 
 Status Server::load() {
     const Status loaded = service_.load();
@@ -132,6 +135,7 @@ HttpResponse Server::respond(HttpRequest& http, std::string& route) {
 
 HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     if (http.refused != 0) throw refused_by_http(http.refused, service_.options().listener.most_body_bytes);
+    check_host(http);
     if (http.method == "OPTIONS") return {.status = 204};
     const Route* found = find_route(http.method, http.path);
     if (found) route = found->path;
@@ -154,6 +158,18 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
         throw ApiError(415, "invalid_request_error", "the body must be application/json");
     if (!found->works_without_model) check_state();
     return found->handler(service_, http);
+}
+
+/// What pages of other sites lack, a key, makes this needless.
+void Server::check_host(const HttpRequest& http) const {
+    const std::string_view host = http.header("host");
+    if (!is_for_this_machine_ || access()->asks_for_keys()) return;
+    if (allows_host(service_.options().allowed_hosts, host)) return;
+    throw ApiError(
+        403, "permission_error",
+        fmt::format("this server is called localhost, and not '{:.100}': --allowed-hosts names what "
+                    "else it may be called",
+                    host));
 }
 
 /// Whether a page of another site sends it. Browsers send simple requests without asking first, and only keep

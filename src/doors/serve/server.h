@@ -45,12 +45,14 @@ private:
     HttpResponse respond(HttpRequest& http, std::string& route);
     std::shared_ptr<const Access> access() const;
     void check_state() const;
+    void check_host(const HttpRequest& http) const;
     bool is_foreign(const HttpRequest& http) const;
     HttpResponse health() const;
     void add_cors(const HttpRequest& http, HttpResponse& response) const;
     void note(const HttpRequest& http, int status, std::chrono::duration<double> took) const;
 
-    Service service_;                       // its models are there when state_ is ready
+    Service service_;  // its models are there when state_ is ready
+    const bool is_for_this_machine_;
     mutable std::mutex access_mutex_;       // libc++ has no atomic shared_ptr
     std::shared_ptr<const Access> access_;  // of whoever asks from now on
     std::atomic<State> state_ = State::loading;

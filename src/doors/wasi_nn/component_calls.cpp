@@ -142,13 +142,20 @@ std::string_view before_nul(std::string_view text) { return text.substr(0, text.
 // wasi:nn/graph
 
 Made Host::load(Call& call) {
-    const auto parts = items_of(call.given(0));
-    if (parts.size() != 1)
-        return refusal(call, Failure{"invalid-argument",
-                                     fmt::format("a model is one builder; {} were given", parts.size())});
-    const std::string model = bytes_of(parts[0]);
+    if (!is_in_place(call)) {
+        const auto parts = items_of(call.given(0));
+        return load_model(call, parts.size(), parts.size() == 1 ? bytes_of(parts[0]) : std::string(), 1);
+    }
+    const auto parts = parts_lying_at(word_of(call.given(0)), word_of(call.given(1)));
+    return load_model(call, parts.size(), parts.empty() ? std::string_view() : parts.front(), 2);
+}
+
+Made Host::load_model(Call& call, std::size_t parts, std::string_view model, std::size_t encoding_at) {
+    if (parts != 1)
+        return refusal(
+            call, Failure{"invalid-argument", fmt::format("a model is one builder; {} were given", parts)});
     if (model.empty()) return refusal(call, Failure{"invalid-argument", "the model's bytes are missing"});
-    const std::string_view encoding = text_of(call.given(1));
+    const std::string_view encoding = text_of(call.given(encoding_at));
     if (encoding != "onnx" && encoding != "ggml" && encoding != "autodetect")
         return refusal(
             call,
@@ -156,7 +163,7 @@ Made Host::load(Call& call) {
                     unread_encoding(std::ranges::find(kEncodings, encoding) - kEncodings.begin()).message});
     const std::map<std::string_view, Target> targets{
         {"cpu", Target::cpu}, {"gpu", Target::gpu}, {"tpu", Target::tpu}};
-    const LoadOptions options{.target = targets.at(text_of(call.given(2)))};
+    const LoadOptions options{.target = targets.at(text_of(call.given(encoding_at + 1)))};
     const Encoding form = encoding == "onnx" ? Encoding::onnx : Encoding::any;
     return give_graph(call, call.table.load_bytes(model, form, options));
 }
@@ -195,24 +202,26 @@ Result<std::shared_ptr<OpenContext>> Host::opened(const Call& call, const std::s
 // wasi:nn/inference
 
 /// The guest hands its tensors over: they are gone, whatever the names are.
-NamedTensors Host::take_inputs(const Call& call, const Value& list) {
+Result<NamedTensors> Host::take_inputs(const Call& call, const Value& list) {
     NamedTensors taken;
+    std::optional<Error> mistake;
     for (const Value& item : items_of(list)) {
         const auto parts = items_of(item, 2);
         Tensor tensor = std::get<Tensor>(resources_.remove(call.store.number_of(parts[1])));
         const std::string_view name = text_of(parts[0]);
-        const auto earlier = std::ranges::find(taken, name, &NamedTensors::value_type::first);
-        if (earlier == taken.end())
-            taken.emplace_back(name, std::move(tensor));
-        else
-            earlier->second = std::move(tensor);
+        if (find_tensor(taken, name) && !mistake) mistake = invalid("input '{}' is given twice", name);
+        taken.emplace_back(name, std::move(tensor));
     }
+    if (mistake) return *mistake;
     return taken;
 }
 
 Host::Answer Host::compute(Call& call) {
-    const NamedTensors given = take_inputs(call, call.given(1));
+    const Result<NamedTensors> taken = take_inputs(call, call.given(1));
+    // Whatever that gave: wasmtime ends a guest whose lent handles were not looked at.
     const OpenContext& context = *at<std::shared_ptr<OpenContext>>(call, call.given(0));
+    HR_TRY(taken);
+    const NamedTensors& given = taken.value();
     HR_ASSIGN(NamedTensors outputs, context.info.has_tensors ? compute_tensors(call.table, context, given)
                                                              : compute_text(call.table, context, given));
     std::vector<Made> items;

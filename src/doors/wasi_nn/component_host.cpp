@@ -1,7 +1,10 @@
 #include "doors/wasi_nn/component_host.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 
 namespace headrace::wasi_nn::component {
@@ -164,11 +167,43 @@ Made Host::error_code(Call& call) { return call.store.name(at<Failure>(call, cal
 
 Made Host::error_data(Call& call) { return call.store.text(at<Failure>(call, call.given(0)).message); }
 
+// Lists of bytes.
+
+/// Such a list is many times its size when wasmtime passes it. `headrace wasm` has a component pass where it
+/// lies and its size instead, as two parameters, where it can (_wasm_binary.py).
+bool Host::is_in_place(const Call& call) const { return memories_ && call.arguments.size() == 4; }
+
+std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const {
+    const std::span<const std::byte> memory = memories_->only();
+    if (pointer > memory.size() || size > memory.size() - pointer)
+        throw GuestEnded(fmt::format("the guest passed {} bytes at {}, which reach outside its memory of {}",
+                                     size, pointer, memory.size()));
+    return {reinterpret_cast<const char*>(memory.data()) + pointer, size};
+}
+
+/// Of a list of lists of bytes.
+std::vector<std::string_view> Host::parts_lying_at(std::uint32_t pointer, std::uint32_t count) const {
+    std::array<std::uint32_t, 2> part{};  // where its bytes are, and how many
+    constexpr std::uint32_t size = sizeof part;
+    if (pointer % sizeof part[0] != 0 || count > UINT32_MAX / size)
+        throw GuestEnded(
+            fmt::format("the guest passed a list of {} at {}, where none can be", count, pointer));
+    const std::string_view list = lying_at(pointer, count * size);
+    std::vector<std::string_view> parts;
+    for (std::size_t at = 0; at < list.size(); at += size) {
+        std::memcpy(part.data(), list.data() + at, size);
+        parts.push_back(lying_at(part[0], part[1]));
+    }
+    return parts;
+}
+
 // Tensors.
 
 Made Host::new_tensor(Call& call) {
-    return give(call, Tensor{words_of(call.given(0)), tensor_type_of(text_of(call.given(1))),
-                             bytes_of(call.given(2))});
+    return give(
+        call, Tensor{words_of(call.given(0)), tensor_type_of(text_of(call.given(1))),
+                     is_in_place(call) ? std::string(lying_at(word_of(call.given(2)), word_of(call.given(3))))
+                                       : bytes_of(call.given(2))});
 }
 
 Made Host::tensor_dimensions(Call& call) {

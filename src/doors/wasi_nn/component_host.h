@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "doors/wasi_nn/component_memory.h"
 #include "doors/wasi_nn/component_table.h"
 #include "doors/wasi_nn/component_values.h"
 
@@ -22,11 +23,12 @@ using OnFailedLoad = void (*)(const char* name, std::uint32_t size);
 class Host {
 public:
     Host(const Wasmtime& wasmtime, std::weak_ptr<ContextTable> table, std::uint64_t most_bytes,
-         OnFailedLoad on_failed_load)
+         OnFailedLoad on_failed_load, std::shared_ptr<const Memories> memories)
         : wasmtime_(wasmtime),
           table_(std::move(table)),
           resources_(most_bytes),
-          on_failed_load_(on_failed_load) {}
+          on_failed_load_(on_failed_load),
+          memories_(std::move(memories)) {}
 
     /// Gives the imports to a linker: null, or wasmtime's error.
     void* define(void* linker);
@@ -77,12 +79,17 @@ private:
 
     Made error_code(Call& call);
     Made error_data(Call& call);
+    bool is_in_place(const Call& call) const;
+    std::string_view lying_at(std::uint32_t pointer, std::uint32_t size) const;
+    std::vector<std::string_view> parts_lying_at(std::uint32_t pointer, std::uint32_t count) const;
+
     Made new_tensor(Call& call);
     Made tensor_dimensions(Call& call);
     Made tensor_type(Call& call);
     Made tensor_data(Call& call);
 
     Made load(Call& call);
+    Made load_model(Call& call, std::size_t parts, std::string_view model, std::size_t encoding_at);
     Made load_by_name(Call& call);
     Made give_graph(const Call& call, const Result<GraphId>& loaded);
     Answer open(Call& call);
@@ -90,7 +97,7 @@ private:
                                                 std::optional<std::string_view> session);
 
     Answer compute(Call& call);
-    NamedTensors take_inputs(const Call& call, const Value& list);
+    Result<NamedTensors> take_inputs(const Call& call, const Value& list);
 
     Answer open_conversation(Call& call);
     Answer ask(Call& call);
@@ -102,7 +109,8 @@ private:
     const std::weak_ptr<ContextTable> table_;
     Table resources_;
     const OnFailedLoad on_failed_load_;
-    std::deque<Bound> bound_;  // which wasmtime points to
+    const std::shared_ptr<const Memories> memories_;  // null: the guest's are wasmtime's
+    std::deque<Bound> bound_;                         // which wasmtime points to
     std::optional<std::string> failure_;
 };
 

@@ -24,9 +24,12 @@ constexpr std::array kTensorTypes{
 /// The metadata of an answer that was given up before its first piece.
 constexpr std::string_view kNothingSaid = R"({"output_tokens": 0, "stop_reason": "cancelled"})";
 
-std::size_t bytes_of_tensor(const Resource& resource) {
-    const auto* tensor = std::get_if<Tensor>(&resource);
-    return tensor ? tensor->data.size() : 0;
+/// As a guest chooses them: its tensors, and messages, which repeat its names.
+std::size_t bytes_of(const Resource& resource) {
+    if (const auto* tensor = std::get_if<Tensor>(&resource))
+        return tensor->data.size() + tensor->dimensions.size() * sizeof(std::uint32_t);
+    const auto* failure = std::get_if<Failure>(&resource);
+    return failure ? failure->message.size() : 0;
 }
 
 }  // namespace
@@ -58,10 +61,11 @@ void Reply::finish(ContextTable& table) {
 std::uint32_t Table::add(Resource resource) {
     if (resources_.size() >= kMostResources)
         throw GuestEnded(fmt::format("the guest holds {} resources, and may hold no more", kMostResources));
-    const std::size_t size = bytes_of_tensor(resource);
+    const std::size_t size = bytes_of(resource);
     if (bytes_ + size > most_bytes_)
-        throw GuestEnded(fmt::format("the guest's tensors hold {} bytes, and {} more are beyond {}", bytes_,
-                                     size, most_bytes_));
+        throw GuestEnded(
+            fmt::format("the guest's tensors and errors hold {} bytes, and {} more are beyond {}", bytes_,
+                        size, most_bytes_));
     while (next_ == 0 || resources_.contains(next_)) ++next_;  // numbers begin anew after four billion
     resources_.emplace(next_, std::move(resource));
     bytes_ += size;
@@ -73,7 +77,7 @@ Resource Table::remove(std::uint32_t number) {
     if (found == resources_.end()) throw std::out_of_range(fmt::format("there is no resource {}", number));
     Resource resource = std::move(found->second);
     resources_.erase(found);
-    bytes_ -= bytes_of_tensor(resource);
+    bytes_ -= bytes_of(resource);
     return resource;
 }
 

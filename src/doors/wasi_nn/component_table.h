@@ -100,11 +100,11 @@ constexpr std::uint32_t type_number() {
 /// What the handles of one guest stand for.
 class Table {
 public:
-    /// More live resources, or more bytes of tensors, are a leak.
+    /// More live resources, or more bytes of tensors and errors, are a leak.
     static constexpr std::size_t kMostResources = 65536;
     static constexpr std::uint64_t kMostBytes = 1u << 30;
 
-    /// most_bytes: of the tensors; 0 and more than kMostBytes are kMostBytes.
+    /// most_bytes: of the tensors and errors; 0 and more than kMostBytes are kMostBytes.
     explicit Table(std::uint64_t most_bytes)
         : most_bytes_(most_bytes && most_bytes < kMostBytes ? most_bytes : kMostBytes) {}
 

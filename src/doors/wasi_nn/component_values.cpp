@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/utf8.h"
@@ -78,12 +79,14 @@ std::string bytes_of(const Value& list) {
     return bytes;
 }
 
+std::uint32_t word_of(const Value& value) {
+    check_kind(value, value.kind == Kind::u32);
+    return value.of.u32;
+}
+
 std::vector<std::uint32_t> words_of(const Value& list) {
     std::vector<std::uint32_t> words;
-    for (const Value& item : items_of(list)) {
-        check_kind(item, item.kind == Kind::u32);
-        words.push_back(item.of.u32);
-    }
+    std::ranges::transform(items_of(list), std::back_inserter(words), word_of);
     return words;
 }
 

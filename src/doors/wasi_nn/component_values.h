@@ -105,6 +105,7 @@ std::string_view text_of(const Value& value);
 std::span<const Value> items_of(const Value& value, std::size_t least = 0);
 /// Null where there is none.
 const Value* option_of(const Value& value);
+std::uint32_t word_of(const Value& value);
 std::string bytes_of(const Value& list);
 std::vector<std::uint32_t> words_of(const Value& list);
 

@@ -76,6 +76,8 @@ Result<GraphId> ContextTable::load_model(std::string_view name, const LoadOption
 }
 
 Result<GraphId> ContextTable::load(std::string_view name, const LoadOptions& options) {
+    if (name.size() > kLongestName)
+        return invalid("the model's name has {} bytes, and {} are the most", name.size(), kLongestName);
     HR_TRY(check_room(options.replaces));
     std::shared_ptr<LoadedGraph> graph;
     const auto read = [&](const std::string& path) {
@@ -149,6 +151,8 @@ Result<std::shared_ptr<Context>> ContextTable::opened(GraphId id, std::optional<
 }
 
 Result<ContextId> ContextTable::open(GraphId graph, std::optional<std::string_view> session) {
+    if (session && session->size() > kLongestName)
+        return invalid("the session's name has {} bytes, and {} are the most", session->size(), kLongestName);
     Result<std::shared_ptr<Context>> context = opened(graph, session);
     if (!context.ok() && context.error().code == Code::busy) {
         forget_orphans(Forgotten::all);

@@ -17,6 +17,9 @@ namespace headrace::wasi_nn {
 using ContextId = std::uint32_t;
 using GraphId = HostedModels::Id;
 
+/// Bytes of a model's or a session's name: errors repeat names, and sessions keep them.
+inline constexpr std::size_t kLongestName = 4096;
+
 /// What holds in a backend where its configuration says nothing else.
 struct Defaults {
     bool history = true;     ///< contexts remember their conversation

@@ -1,7 +1,5 @@
 #include "doors/wasi_nn/conversation_context.h"
 
-#include <nlohmann/json.hpp>
-
 #include "doors/wasi_nn/caught.h"
 
 namespace headrace::wasi_nn {
@@ -17,18 +15,12 @@ bool is_set(const Generation& generation, std::string_view name) {
     return std::get<bool>(*generation.parameters().find(name));
 }
 
-GivenParameters parameters_of(std::string_view json) {
-    GivenParameters given = GivenParameters::from_json(json);
-    if (!given.mistake || nlohmann::json::accept(json)) return given;
-    // Embedders of the first backends send options that are no JSON, and expect the defaults.
-    return {.warnings = {{"parameters", std::string(given.mistake->what()) + "; the defaults are used"}}};
-}
-
 /// Runs a prompt, or reads a text of a model that gives vectors.
 Result<Answer> answer(HostedConversation& conversation, std::string_view prompt,
                       const ParameterTexts& texts) {
     return caught([&] {
-        const GivenParameters context = parameters_of(texts.context), request = parameters_of(texts.request);
+        const GivenParameters context = GivenParameters::from_json(texts.context),
+                              request = GivenParameters::from_json(texts.request);
         if (conversation.gives_vectors()) {
             const Embeddings made = conversation.embed(prompt, context, request);
             return Answer{vectors_json(made), vectors_metadata_json(made)};
@@ -147,7 +139,7 @@ Status ConversationContext::start_pieces() {
     }
     first_piece_.reset();
     return caught([&] {
-        by_pieces_ = conversation_.start(prompt, parameters_of(parameters), {}, true);
+        by_pieces_ = conversation_.start(prompt, GivenParameters::from_json(parameters), {}, true);
         tells_speed_ = is_set(*by_pieces_, "timings_per_token");
         return std::monostate();
     });

@@ -117,19 +117,21 @@ int Door::refuse_as(int number, ContextTable& table, std::string_view function, 
 /// context: the call's, for the log, or 0.
 template <class Call>
 int Door::guarded(std::string_view function, void* ctx, std::uint32_t context, Call call) {
+    const std::shared_ptr<ContextTable> table = table_of(ctx);
+    if (!table)
+        return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
+                                                  : "ctx is NULL; call init_backend first"));
+    const auto failed = [&](const Error& error) {
+        table->remember_failure(error);
+        return report(function, error, table->origin_of(context));
+    };
     try {
-        const std::shared_ptr<ContextTable> table = table_of(ctx);
-        if (!table)
-            return report(function, invalid("{}", ctx ? "ctx is no backend, or one that was closed"
-                                                      : "ctx is NULL; call init_backend first"));
         Result<int> result = call(*table);
-        if (result.ok()) return result.value();
-        table->remember_failure(result.error());
-        return report(function, result.error(), table->origin_of(context));
+        return result.ok() ? result.value() : failed(result.error());
     } catch (const std::bad_alloc&) {
-        return report(function, failure(Code::out_of_memory, "no memory is left"));
+        return failed(failure(Code::out_of_memory, "no memory is left"));
     } catch (const std::exception& e) {
-        return report(function, failure(Code::backend_failure, "{}", e.what()));
+        return failed(failure(Code::backend_failure, "{}", e.what()));
     }
 }
 
@@ -236,7 +238,7 @@ int Door::open_session(void* ctx, std::optional<std::uint32_t> graph, const char
     if (!context) return refuse(ctx, function, "the pointer for the context is NULL");
     if (!session || !*session) return refuse(ctx, function, "the session's name is NULL or empty");
     return guarded(function, ctx, kNone, [&](ContextTable& table) -> Result<int> {
-        const std::string_view name(session, strnlen(session, 4096));
+        const std::string_view name(session, strnlen(session, kLongestName + 1));
         HR_ASSIGN(const GraphId used, graph ? Result<GraphId>(*graph) : table.first_graph());
         HR_ASSIGN(*context, table.open(used, name));
         return 0;

@@ -85,6 +85,9 @@ private:
     AbiTraits traits_;
 };
 
+/// The door of libwasi_nn_llamacpp.so and libwasi_nn_onnx.so, in each of which it is another one.
+Door& guests_door();
+
 /// Options of a run_inference call whose length a caller may not have passed: see
 /// HEADRACE_RUN_INFERENCE_ARGS.
 std::string_view options_text(const char* options, std::uint32_t size);

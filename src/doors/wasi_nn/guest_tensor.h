@@ -14,8 +14,8 @@ namespace headrace::wasi_nn {
 struct GuestTensor {
     const void* dimensions = nullptr;  ///< numbers of 32 bits, at any address
     std::uint32_t rank = 0;
-    int type_number = 0;        ///< the interface's
-    std::optional<DType> type;  ///< none: the interface has no such number
+    std::int64_t type_number = 0;  ///< the interface's
+    std::optional<DType> type;     ///< none: the interface has no such number
     const std::uint8_t* data = nullptr;
     std::optional<std::uint32_t> size;  ///< bytes; none: the interface passes no length
 

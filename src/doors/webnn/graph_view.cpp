@@ -59,4 +59,19 @@ MLGraphView view(const std::shared_ptr<const Graph>& graph) {
 
 MLGraphView view(const MLGraph& graph) { return view(graph.state()->graph); }
 
+std::vector<std::vector<MLDimension>> input_shapes(const MLGraph& graph) {
+    const Graph& compiled = graph.executable().graph();
+    std::vector<std::vector<MLDimension>> shapes;
+    for (const ValueId id : compiled.inputs) shapes.push_back(to_extents(compiled.value(id).type.shape));
+    return shapes;
+}
+
+std::vector<std::vector<MLDimension>> output_shapes(const MLGraph& graph) {
+    const Graph& compiled = graph.executable().graph();
+    std::vector<std::vector<MLDimension>> shapes;
+    for (const auto& [name, id] : compiled.outputs)
+        shapes.push_back(to_extents(compiled.value(id).type.shape));
+    return shapes;
+}
+
 }  // namespace headrace::webnn

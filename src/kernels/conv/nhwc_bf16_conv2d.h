@@ -22,10 +22,12 @@ void pack_bf16_filters(const float* w, size_t out_channels, size_t groups, size_
 void nhwc_bf16_conv2d(const Conv2dArgs& args, const uint16_t* packed, int ith, int nth);
 
 // Bytes that pack_bf16_winograd_filters() writes, for windows that has_nhwc_winograd_conv2d() knows.
-size_t packed_bf16_winograd_filter_bytes(size_t in_channels, size_t out_channels);
+// in_channels are those of a group.
+size_t packed_bf16_winograd_filter_bytes(size_t in_channels, size_t out_channels, size_t groups);
 
 // Packs w [3][3][in_channels][out_channels], transformed and rounded.
-void pack_bf16_winograd_filters(const float* w, size_t in_channels, size_t out_channels, uint16_t* packed);
+void pack_bf16_winograd_filters(const float* w, size_t in_channels, size_t out_channels, size_t groups,
+                                uint16_t* packed);
 
 // What nhwc_winograd_conv2d_f32() computes, with what it multiplies rounded to bf16. Tiles that meet NaN or
 // infinity are computed window by window from f32 pixels and `packed`.

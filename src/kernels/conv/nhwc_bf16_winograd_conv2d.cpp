@@ -54,15 +54,18 @@ namespace headrace::kernels {
 
 HWY_EXPORT(bf16_winograd_conv2d);
 
-size_t packed_bf16_winograd_filter_bytes(size_t in_channels, size_t out_channels) {
-    return kProducts * packed_bf16_bytes(in_channels, out_channels);
+size_t packed_bf16_winograd_filter_bytes(size_t in_channels, size_t out_channels, size_t groups) {
+    return groups * kProducts * packed_bf16_bytes(in_channels, out_channels / groups);
 }
 
-void pack_bf16_winograd_filters(const float* w, size_t in_channels, size_t out_channels, uint16_t* packed) {
-    transform_filters(w, in_channels, out_channels, [&](size_t i, const float* product) {
-        pack_as_bf16(product, static_cast<ptrdiff_t>(out_channels), 1, in_channels, out_channels,
-                     packed + i * packed_bf16_bytes(in_channels, out_channels) / sizeof(*packed));
-    });
+void pack_bf16_winograd_filters(const float* w, size_t in_channels, size_t out_channels, size_t groups,
+                                uint16_t* packed) {
+    const size_t size = packed_bf16_bytes(in_channels, out_channels / groups) / sizeof(*packed);
+    pack_filters_of_groups(w, in_channels, out_channels, groups, size, packed,
+                           [&](const float* product, uint16_t* to) {
+                               pack_as_bf16(product, static_cast<ptrdiff_t>(out_channels), 1, in_channels,
+                                            out_channels / groups, to);
+                           });
 }
 
 void nhwc_bf16_winograd_conv2d(const Conv2dArgs& args, const uint16_t* packed, int ith, int nth) {

@@ -13,7 +13,7 @@ namespace headrace::kernels {
 inline constexpr size_t kProducts = 16, kSide = 4;
 
 // The products' matrices for w [3][3][in_channels][out_channels], one after the other: pack(i, matrix) gets
-// the i-th, [in_channels][out_channels].
+// the i-th, [in_channels][out_channels]. in_channels are those of a group.
 template <class Pack>
 void transform_filters(const float* w, size_t in_channels, size_t out_channels, Pack pack) {
     // G g Gᵀ.
@@ -31,6 +31,17 @@ void transform_filters(const float* w, size_t in_channels, size_t out_channels, 
         }
         pack(i, product.data());
     }
+}
+
+// Packs each group's 16 products behind those of the group before: pack(matrix, to) gets one,
+// [in_channels][out_channels / groups] in rows of out_channels, and writes `size` elements.
+template <class T, class Pack>
+void pack_filters_of_groups(const float* w, size_t in_channels, size_t out_channels, size_t groups,
+                            size_t size, T* packed, Pack pack) {
+    transform_filters(w, in_channels, out_channels, [&](size_t i, const float* product) {
+        for (size_t group = 0; group < groups; ++group)
+            pack(product + group * (out_channels / groups), packed + (group * kProducts + i) * size);
+    });
 }
 
 }  // namespace headrace::kernels
@@ -79,11 +90,16 @@ struct PlainTiles {
     }
 };
 
+// Of all images.
+inline size_t winograd_tiles(const Conv2dArgs& g) {
+    return g.batch * ((g.out_h + 1) / 2) * ((g.out_w + 1) / 2);
+}
+
 template <class Tiles>
 struct WinogradScratch {
     std::vector<typename Tiles::Input> inputs;  // [product][tile][width]
     std::vector<float> sums;                    // [product][tile][kPanelWidth]
-    std::vector<float> zeros;                   // in_channels
+    std::vector<float> zeros;                   // channels that a group reads
     std::vector<char> is_exact;                 // of each tile; false: it met NaN or infinity
 };
 
@@ -95,7 +111,7 @@ HWY_INLINE void transform_input(V (&d)[kSide]) {
     d[0] = first, d[1] = second, d[2] = third, d[3] = fourth;
 }
 
-// Tiles: PlainTiles, or another form of what is multiplied.
+// Of one group's channels. Tiles: PlainTiles, or another form of what is multiplied.
 template <class Tiles>
 class WinogradConvolution {
 public:
@@ -103,12 +119,17 @@ public:
     using Element = typename Tiles::B::Element;
     using Left = typename Tiles::B::Left;
 
-    WinogradConvolution(const Conv2dArgs& g, const Element* packed, WinogradScratch<Tiles>& scratch)
+    WinogradConvolution(const Conv2dArgs& g, size_t group, const Element* packed,
+                        WinogradScratch<Tiles>& scratch)
         : g_(g),
-          filters_(packed),
-          depth_(Tiles::depth(g.in_channels)),
-          width_(Tiles::width(g.in_channels)),
-          product_size_(packed_width(g.out_channels) * depth_),
+          in_channels_(g.in_channels / g.groups),
+          out_channels_(g.out_channels / g.groups),
+          first_in_(group * in_channels_),
+          first_out_(group * out_channels_),
+          depth_(Tiles::depth(in_channels_)),
+          width_(Tiles::width(in_channels_)),
+          product_size_(packed_width(out_channels_) * depth_),
+          filters_(packed + group * kProducts * product_size_),
           tile_rows_((g.out_h + 1) / 2),
           tile_columns_((g.out_w + 1) / 2),
           scratch_(scratch) {
@@ -116,11 +137,9 @@ public:
         input_step_ = strip_ * width_ + kGap, sums_step_ = strip_ * kPanelWidth + kGap;
         grow(scratch.inputs, kProducts * input_step_);
         grow(scratch.sums, kProducts * sums_step_);
-        grow(scratch.zeros, g.in_channels);
+        grow(scratch.zeros, in_channels_);
         scratch.is_exact.resize(std::max(scratch.is_exact.size(), strip_));
     }
-    size_t tiles() const { return g_.batch * tile_rows_ * tile_columns_; }
-
     // Tiles [first, last) of all images.
     void run(size_t first, size_t last) {
         const size_t strips = divide_up(last - first, strip_);
@@ -144,10 +163,10 @@ private:
     void run_strip(size_t first, size_t last) {
         for (size_t i = first; i < last; ++i) read_tile(tile(i), i - first);
         std::fill_n(scratch_.is_exact.begin(), last - first, 1);
-        for (size_t out = 0; out < g_.out_channels; out += kPanelWidth) {
-            const size_t channels = std::min(kPanelWidth, g_.out_channels - out);
+        for (size_t out = 0; out < out_channels_; out += kPanelWidth) {
+            const size_t channels = std::min(kPanelWidth, out_channels_ - out);
             multiply(last - first, out, channels);
-            for (size_t i = first; i < last; ++i) write_tile(tile(i), i - first, out, channels);
+            for (size_t i = first; i < last; ++i) write_tile(tile(i), i - first, first_out_ + out, channels);
         }
         for (size_t i = first; i < last; ++i)
             if (!scratch_.is_exact[i - first]) repeat_tile(tile(i));
@@ -162,7 +181,8 @@ private:
             return nullptr;
         return g_.x +
                ((t.image * g_.in_h + static_cast<size_t>(row)) * g_.in_w + static_cast<size_t>(column)) *
-                   g_.in_channels;
+                   g_.in_channels +
+               first_in_;
     }
 
     void read_tile(const Tile& t, size_t at) {
@@ -174,10 +194,10 @@ private:
         }
         Input* to = scratch_.inputs.data() + at * width_;
         size_t c = 0;
-        for (; c + kLanes <= g_.in_channels; c += kLanes)
+        for (; c + kLanes <= in_channels_; c += kLanes)
             read_channels([&](size_t i) HWY_ATTR { return hn::LoadU(d, from[i] + c); },
                           [&](TileVec v, size_t i) HWY_ATTR { Tiles::store(v, to + i * input_step_ + c); });
-        if (const size_t rest = g_.in_channels - c)
+        if (const size_t rest = in_channels_ - c)
             read_channels([&](size_t i) HWY_ATTR { return load_first(d, from[i] + c, rest); },
                           [&](TileVec v, size_t i)
                               HWY_ATTR { Tiles::store_channels(v, to + i * input_step_ + c, rest); });
@@ -214,7 +234,7 @@ private:
         }
     }
 
-    // Output rows and columns of a tile that exist.
+    // Output rows and columns of a tile that exist, and where a pixel's first channel of all lies.
     size_t rows(const Tile& t) const { return std::min<size_t>(2, g_.out_h - t.row); }
     size_t columns(const Tile& t) const { return std::min<size_t>(2, g_.out_w - t.column); }
     size_t place(const Tile& t, size_t y, size_t x) const {
@@ -270,24 +290,23 @@ private:
     HWY_NOINLINE void repeat_tile(const Tile& t) {
         for (size_t r = 0; r < rows(t); ++r)
             for (size_t x = 0; x < columns(t); ++x) {
-                const size_t to = place(t, r, x);
-                for (size_t out = 0; out < g_.out_channels; ++out) g_.y[to + out] = window(t, r, x, out);
+                const size_t to = place(t, r, x) + first_out_;
+                for (size_t out = 0; out < out_channels_; ++out) g_.y[to + out] = window(t, r, x, out);
                 finish({.activation = g_.activation,
                         .clamp_min = g_.clamp_min,
                         .clamp_max = g_.clamp_max,
                         .residual = g_.residual ? g_.residual + to : nullptr,
                         .residual_first = g_.residual_first,
                         .ldr = static_cast<ptrdiff_t>(g_.out_channels)},
-                       1, g_.out_channels, g_.y + to, static_cast<ptrdiff_t>(g_.out_channels));
+                       1, out_channels_, g_.y + to, static_cast<ptrdiff_t>(g_.out_channels));
             }
     }
     float window(const Tile& t, size_t row, size_t column, size_t out) const {
-        double sum = g_.bias ? g_.bias[out] : 0;
+        double sum = g_.bias ? g_.bias[first_out_ + out] : 0;
         for (size_t y = 0; y < 3; ++y)
             for (size_t x = 0; x < 3; ++x)
                 if (const float* pixel = source(t, row + y, column + x))
-                    for (size_t c = 0; c < g_.in_channels; ++c)
-                        sum += double(pixel[c]) * weight(y, x, c, out);
+                    for (size_t c = 0; c < in_channels_; ++c) sum += double(pixel[c]) * weight(y, x, c, out);
         return static_cast<float>(sum);
     }
     // A filter's element from the products': its middle is the difference of the second and the third.
@@ -300,25 +319,33 @@ private:
     }
     double product(size_t row, size_t column, size_t c, size_t out) const {
         const size_t panel = out / kPanelWidth * kPanelWidth;
-        const size_t width = std::min(kPanelWidth, packed_width(g_.out_channels - panel));
+        const size_t width = std::min(kPanelWidth, packed_width(out_channels_ - panel));
         return Tiles::weight(filters_ + (row * kSide + column) * product_size_ + panel * depth_, width, c,
                              out - panel);
     }
 
     const Conv2dArgs& g_;
+    size_t in_channels_, out_channels_, first_in_, first_out_;  // of the group
+    size_t depth_, width_, product_size_;
     const Element* filters_;
-    size_t depth_, width_, product_size_, tile_rows_, tile_columns_;
+    size_t tile_rows_, tile_columns_;
     size_t strip_ = 0, input_step_ = 0, sums_step_ = 0;
     WinogradScratch<Tiles>& scratch_;
 };
 
-// Thread ith's share of nth.
+// Thread ith's share of nth: tiles of one group after the other.
 template <class Tiles>
 void convolve_tiles(const Conv2dArgs& g, const typename Tiles::B::Element* packed, int ith, int nth) {
     static thread_local WinogradScratch<Tiles> scratch;
-    WinogradConvolution<Tiles> convolution(g, packed, scratch);
-    const size_t tiles = convolution.tiles();
-    convolution.run(tiles * ith / nth, tiles * (ith + 1) / nth);
+    const size_t tiles = winograd_tiles(g);
+    const size_t first = g.groups * tiles * ith / nth, last = g.groups * tiles * (ith + 1) / nth;
+    for (size_t group = 0; group < g.groups; ++group) {
+        const size_t begin = std::clamp(first, group * tiles, (group + 1) * tiles),
+                     end = std::clamp(last, begin, (group + 1) * tiles);
+        if (begin < end)
+            WinogradConvolution<Tiles>(g, group, packed, scratch)
+                .run(begin - group * tiles, end - group * tiles);
+    }
 }
 
 }  // namespace

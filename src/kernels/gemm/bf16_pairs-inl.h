@@ -76,7 +76,7 @@ HWY_INLINE HWY_MAYBE_UNUSED void round_elements(const float* from, size_t count,
 }
 
 // Rounded rows that a thread keeps from one product to the next, with room behind them for a whole vector.
-HWY_MAYBE_UNUSED uint16_t* rounded_rows(size_t elements) {
+HWY_MAYBE_UNUSED uint16_t* bf16_row_buffer(size_t elements) {
     static thread_local AlignedBuffer buffer;
     const size_t bytes = (elements + kRoundedLanes) * sizeof(uint16_t);
     if (buffer.bytes() < bytes) {
@@ -94,7 +94,7 @@ void multiply_rounded(const GemmArgs& pairs, const Finish& finish, size_t depth,
                       const Rect& rect, RoundRow round_row) {
     const auto rows = [&](size_t row, size_t row_end, size_t k0, size_t k1) {
         const size_t step = k1 - k0;
-        uint16_t* block = rounded_rows((row_end - row) * 2 * step);
+        uint16_t* block = bf16_row_buffer((row_end - row) * 2 * step);
         for (size_t r = row; r < row_end; ++r)
             round_row(r, 2 * k0, std::min(2 * k1, depth), block + (r - row) * 2 * step);
         return std::pair<const uint32_t*, ptrdiff_t>(reinterpret_cast<const uint32_t*>(block),

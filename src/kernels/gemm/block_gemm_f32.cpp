@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "ir/block_group.h"
 #include "kernels/simd/targets.h"
@@ -31,26 +32,46 @@ HWY_INLINE void expand(const int8_t* codes, float scale, float low, float* to) {
     }
 }
 
-// Blocks of 32 with one scale whose codes lie in whole bytes: elements are scale · code + low, where codes of
-// 4 bits have no sign.
+HWY_INLINE float float_at(const std::byte* from) {
+    float value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+}
+
+// How blocks of 32 lie whose codes are in whole bytes. Elements are scale · (code - zero), with a minimum
+// scale · code + low; codes of 4 bits have no sign. Some have a scale and a zero for each half.
 template <BlockFormat kFormat>
-class PlainBlock {
+struct PlainLayout {
     using enum BlockFormat;
-    static constexpr bool kIsHalf = is_of_ggml(kFormat), kHasMinimum = kFormat == q4_1 || kFormat == q4_1_f32;
-    static constexpr size_t kNumber = kIsHalf ? 2 : 4;
+    static constexpr bool kIsPair = has_blocks_of_16(kFormat), kIsHalf = is_of_ggml(kFormat);
+    static constexpr bool kNibbles = kFormat != q8_0 && kFormat != q8_0_f32 && kFormat != q8_16_f32;
+    static constexpr bool kHasMinimum = kFormat == q4_1 || kFormat == q4_1_f32;
+    static constexpr size_t kScales = kIsPair ? 2 : 1, kNumber = kIsHalf ? 2 : 4;
+    static constexpr size_t kCodeBytes = kNibbles ? 16 : 32;
+    static constexpr size_t kBytes = headrace::block_bytes(kFormat), kCodesAt = kBytes - kCodeBytes;
 
+    static HWY_INLINE float number(const std::byte* from) {
+        if constexpr (kIsHalf) return load_half(from);
+        return float_at(from);
+    }
+    static HWY_INLINE float scale(const std::byte* block, size_t half) {
+        return number(block + half * kNumber);
+    }
+    static HWY_INLINE float low(const std::byte* block) { return number(block + kNumber); }
+    static HWY_INLINE float zero(const std::byte* block, size_t half) {
+        if constexpr (kHasMinimum || !kNibbles) return 0;
+        if constexpr (!kIsPair) return 8;
+        return static_cast<float>(std::to_integer<int>(block[kCodesAt - 1]) >> 4 * half & 15);
+    }
+};
+
+// Codes of one block as vectors.
+template <class Layout>
+class BlockCodes {
 public:
-    static constexpr bool kNibbles = kFormat != q8_0 && kFormat != q8_0_f32;
-    static constexpr size_t kVecs = kBlock / kLanes;
-    static constexpr bool kIsCentered = kNibbles && !kHasMinimum;  // elements are scale · (code - 8)
-
-    HWY_INLINE explicit PlainBlock(const std::byte* block)
-        : scale_(number(block)),
-          low_(kHasMinimum ? number(block + kNumber)
-               : kNibbles  ? -8 * scale_
-                           : 0) {
-        const std::byte* from = block + kNumber * (kHasMinimum ? 2 : 1);
-        if constexpr (kNibbles) {
+    HWY_INLINE explicit BlockCodes(const std::byte* block) {
+        const std::byte* from = block + Layout::kCodesAt;
+        if constexpr (Layout::kNibbles) {
             const hn::CappedTag<uint8_t, 16> d8;
             const auto mask = hn::Set(d8, uint8_t{15});
             for (size_t i = 0; i < 16; i += hn::Lanes(d8)) {
@@ -62,10 +83,10 @@ public:
             bytes_ = reinterpret_cast<const int8_t*>(from);
         }
     }
-    HWY_INLINE TileVec codes(size_t vec) const {
+    HWY_INLINE TileVec operator()(size_t vec) const {
         const TileTag d;
         const hn::Rebind<int32_t, TileTag> d32;
-        if constexpr (kNibbles) {
+        if constexpr (Layout::kNibbles) {
             const hn::Rebind<uint8_t, TileTag> d8;
             return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, nibbles_ + vec * kLanes)));
         } else {
@@ -73,49 +94,108 @@ public:
             return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, bytes_ + vec * kLanes)));
         }
     }
-    HWY_INLINE float scale() const { return scale_; }
-    HWY_INLINE float low() const { return low_; }
 
-    HWY_INLINE void expand(float* to) const {
-        const TileTag d;
-        const TileVec scale = hn::Set(d, scale_), low = hn::Set(d, low_);
-        HWY_UNROLL(4)
-        for (size_t v = 0; v < kVecs; ++v) hn::StoreU(hn::MulAdd(scale, codes(v), low), d, to + v * kLanes);
+private:
+    const int8_t* bytes_ = nullptr;
+    alignas(16) uint8_t nibbles_[Layout::kNibbles ? kBlock : 1];
+};
+
+// A group of 32 elements of up to kPanelWidth plain blocks, one of each row of B, as a panel has them: the
+// codes change places four at a time, as words, before they become numbers of four times the size.
+template <class Layout>
+class PlainPanelGroup {
+public:
+    HWY_INLINE void read(const std::byte* block, size_t row_bytes, size_t cols) {
+        for (size_t j = 0; j < cols; ++j, block += row_bytes) {
+            for (size_t half = 0; half < Layout::kScales; ++half) {
+                scales_[half][j] = Layout::scale(block, half);
+                zeros_[half][j] = Layout::kHasMinimum ? Layout::low(block) : Layout::zero(block, half);
+            }
+            copy_codes(block + Layout::kCodesAt, codes_ + j * kWords);
+        }
+    }
+    // [32][width]
+    HWY_INLINE void write(size_t width, float* to) {
+        transpose_block(codes_, kWords, width, kWords, words_, kPanelWidth);
+        for (size_t col = 0; col < width; col += kLanes) {
+            TileVec scale[Layout::kScales], zero[Layout::kScales];
+            for (size_t half = 0; half < Layout::kScales; ++half) {
+                scale[half] = hn::Load(TileTag(), scales_[half] + col);
+                zero[half] = hn::Load(TileTag(), zeros_[half] + col);
+            }
+            HWY_UNROLL(4)
+            for (size_t w = 0; w < kWords; ++w) {
+                const auto words = hn::BitCast(kCodeTag, hn::Load(TileTag(), words_ + w * kPanelWidth + col));
+                write_words(words, w * 4, scale, zero, width, to + col);
+            }
+        }
     }
 
 private:
-    static HWY_INLINE float number(const std::byte* from) {
-        if constexpr (kIsHalf) return load_half(from);
-        float value;
-        std::memcpy(&value, from, sizeof(value));
-        return value;
+    static constexpr size_t kWords = Layout::kCodeBytes / 4;
+    // Bytes have a sign, which shifts keep.
+    static constexpr hn::Rebind<std::conditional_t<Layout::kNibbles, uint32_t, int32_t>, TileTag> kCodeTag{};
+    using Words = hn::Vec<std::remove_const_t<decltype(kCodeTag)>>;
+
+    // By vectors: GCC 12 makes aligned loads of what memcpy() reads here.
+    static HWY_INLINE void copy_codes(const std::byte* from, float* to) {
+        const hn::CappedTag<uint8_t, 16> d;
+        for (size_t i = 0; i < Layout::kCodeBytes; i += hn::Lanes(d))
+            hn::StoreU(hn::LoadU(d, reinterpret_cast<const uint8_t*>(from) + i), d,
+                       reinterpret_cast<uint8_t*>(to) + i);
     }
 
-    float scale_, low_;
-    const int8_t* bytes_ = nullptr;
-    alignas(16) uint8_t nibbles_[kNibbles ? kBlock : 1];
+    // Elements [k, k + 4), of nibbles [k + 16, k + 20), too.
+    static HWY_INLINE void write_words(Words words, size_t k, const TileVec* scale, const TileVec* zero,
+                                       size_t width, float* to) {
+        const auto store = [&](Words code, size_t at) HWY_ATTR {
+            const size_t half = Layout::kScales == 2 && at >= 16;
+            const TileVec value = hn::ConvertTo(TileTag(), hn::BitCast(hn::RebindToSigned<TileTag>(), code));
+            hn::StoreU(Layout::kHasMinimum ? hn::MulAdd(scale[half], value, zero[half])
+                       : Layout::kNibbles  ? hn::Mul(scale[half], hn::Sub(value, zero[half]))
+                                           : hn::Mul(scale[half], value),
+                       TileTag(), to + at * width);
+        };
+        const auto store_byte = [&]<int kByte>() HWY_ATTR {
+            if constexpr (Layout::kNibbles) {
+                const auto mask = hn::Set(kCodeTag, 15u);
+                store(hn::And(hn::ShiftRight<8 * kByte>(words), mask), k + kByte);
+                store(hn::And(hn::ShiftRight<8 * kByte + 4>(words), mask), k + kByte + 16);
+            } else {
+                store(hn::ShiftRight<24>(hn::ShiftLeft<24 - 8 * kByte>(words)), k + kByte);
+            }
+        };
+        store_byte.template operator()<0>();
+        store_byte.template operator()<1>();
+        store_byte.template operator()<2>();
+        store_byte.template operator()<3>();
+    }
+
+    alignas(64) float codes_[kPanelWidth * kWords] = {};
+    alignas(64) float words_[kPanelWidth * kWords];
+    alignas(64) float scales_[Layout::kScales][kPanelWidth] = {};
+    alignas(64) float zeros_[Layout::kScales][kPanelWidth] = {};  // or minima
 };
 
-// Calls fn.operator()<PlainBlock<format>>() for formats that are such; false for others.
+// Calls fn.operator()<PlainLayout<format>>() for formats that are such; false for others.
 template <class Fn>
 HWY_INLINE bool with_plain_blocks(BlockFormat format, Fn fn) {
     using enum BlockFormat;
     switch (format) {
-        case q8_0: fn.template operator()<PlainBlock<q8_0>>(); return true;
-        case q4_0: fn.template operator()<PlainBlock<q4_0>>(); return true;
-        case q4_1: fn.template operator()<PlainBlock<q4_1>>(); return true;
-        case q8_0_f32: fn.template operator()<PlainBlock<q8_0_f32>>(); return true;
-        case q4_0_f32: fn.template operator()<PlainBlock<q4_0_f32>>(); return true;
-        case q4_1_f32: fn.template operator()<PlainBlock<q4_1_f32>>(); return true;
+        case q8_0: fn.template operator()<PlainLayout<q8_0>>(); return true;
+        case q4_0: fn.template operator()<PlainLayout<q4_0>>(); return true;
+        case q4_1: fn.template operator()<PlainLayout<q4_1>>(); return true;
+        case q8_0_f32: fn.template operator()<PlainLayout<q8_0_f32>>(); return true;
+        case q4_0_f32: fn.template operator()<PlainLayout<q4_0_f32>>(); return true;
+        case q4_1_f32: fn.template operator()<PlainLayout<q4_1_f32>>(); return true;
+        case q8_16_f32: fn.template operator()<PlainLayout<q8_16_f32>>(); return true;
+        case q4_16_f32: fn.template operator()<PlainLayout<q4_16_f32>>(); return true;
         default: return false;
     }
 }
 
 // Elements [32 · group, 32 · group + 32) of a row.
 HWY_INLINE void expand_group(BlockFormat format, const std::byte* row, size_t group, float* to) {
-    if (with_plain_blocks(
-            format, [&]<class Block>() HWY_ATTR { Block(row + group * block_bytes(format)).expand(to); }))
-        return;
     BlockGroup g;
     unpack_group(format, row, static_cast<int64_t>(group), g);
     expand(g.codes, g.scale[0], g.low, to);
@@ -132,6 +212,10 @@ public:
 
     // Rows [col, col + cols) of B, elements [k0, k1) of each, both multiples of 32.
     void fill(size_t col, size_t cols, size_t width, size_t k0, size_t k1) {
+        if (with_plain_blocks(format_, [&]<class Layout>() HWY_ATTR {
+                fill_plain<Layout>(b_ + col * row_bytes_, cols, width, k0, k1);
+            }))
+            return;
         alignas(64) float rows[kPanelWidth * kBlock];
         if (cols < width) std::memset(rows, 0, sizeof(rows));
         for (size_t at = k0; at < k1; at += kBlock) {
@@ -144,6 +228,15 @@ public:
     const float* values() const { return values_; }
 
 private:
+    template <class Layout>
+    HWY_NOINLINE void fill_plain(const std::byte* rows, size_t cols, size_t width, size_t k0, size_t k1) {
+        PlainPanelGroup<Layout> group;
+        for (size_t at = k0; at < k1; at += kBlock) {
+            group.read(rows + at / kBlock * Layout::kBytes, row_bytes_, cols);
+            group.write(width, values_ + (at - k0) * width);
+        }
+    }
+
     BlockFormat format_;
     const std::byte* b_;
     size_t row_bytes_;
@@ -193,12 +286,12 @@ void dot_four(const GemmArgs& g, BlockFormat format, const std::byte* b, size_t 
     store_four<kRows>(g, sums, row, col, end);
 }
 
-// The same for plain blocks: codes are multiplied first, and the sums of a block by its scale.
-template <class Block, size_t kRows>
-HWY_NOINLINE void dot_four_plain(const GemmArgs& g, size_t block_bytes, const std::byte* b, size_t row,
-                                 size_t col, size_t end) {
+// The same for plain blocks: codes are multiplied first, and the sums of what has one scale by that.
+template <class Layout, size_t kRows>
+HWY_NOINLINE void dot_four_plain(const GemmArgs& g, const std::byte* b, size_t row, size_t col, size_t end) {
     const TileTag d;
-    const size_t row_bytes = g.k / kBlock * block_bytes;
+    constexpr size_t kScales = Layout::kScales, kVecs = kBlock / kLanes / kScales;
+    const size_t row_bytes = g.k / kBlock * Layout::kBytes;
     const std::byte* columns[4];
     for (size_t j = 0; j < 4; ++j) columns[j] = b + std::min(col + j, end - 1) * row_bytes;
     TileVec sums[kRows][4];
@@ -206,37 +299,44 @@ HWY_NOINLINE void dot_four_plain(const GemmArgs& g, size_t block_bytes, const st
         for (TileVec& sum : of_row) sum = hn::Zero(d);
     for (size_t group = 0; group < g.k / kBlock; ++group) {
         const float* a = g.a + static_cast<ptrdiff_t>(row) * g.lda + group * kBlock;
-        TileVec whole[kRows], center[kRows];  // sums of a, which lows are multiplied with
+        TileVec whole[kRows][kScales];  // sums of a, which zeros and minima are multiplied with
         HWY_UNROLL(2)
-        for (size_t r = 0; r < kRows; ++r) {
-            whole[r] = hn::Zero(d);
-            HWY_UNROLL(4)
-            for (size_t v = 0; v < Block::kVecs; ++v)
-                whole[r] =
-                    hn::Add(whole[r], hn::LoadU(d, a + static_cast<ptrdiff_t>(r) * g.lda + v * kLanes));
-            center[r] = hn::Mul(hn::Set(d, -8.0f), whole[r]);
-        }
+        for (size_t r = 0; r < kRows; ++r)
+            for (size_t half = 0; half < kScales; ++half) {
+                whole[r][half] = hn::Zero(d);
+                HWY_UNROLL(4)
+                for (size_t v = half * kVecs; v < (half + 1) * kVecs; ++v)
+                    whole[r][half] = hn::Add(
+                        whole[r][half], hn::LoadU(d, a + static_cast<ptrdiff_t>(r) * g.lda + v * kLanes));
+            }
         HWY_UNROLL(4)
         for (size_t j = 0; j < 4; ++j) {
-            const std::byte* at = columns[j] + group * block_bytes;
+            const std::byte* block = columns[j] + group * Layout::kBytes;
             // Four rows at a time are no order that the CPU foresees: half the time went into waiting.
-            hwy::Prefetch(at + 4 * row_bytes);
-            const Block block(at);
-            TileVec dot[kRows];
-            for (size_t r = 0; r < kRows; ++r) dot[r] = Block::kIsCentered ? center[r] : hn::Zero(d);
-            HWY_UNROLL(4)
-            for (size_t v = 0; v < Block::kVecs; ++v) {
-                const TileVec codes = block.codes(v);
+            hwy::Prefetch(block + 4 * row_bytes);
+            const BlockCodes<Layout> codes(block);
+            HWY_UNROLL(2)
+            for (size_t half = 0; half < kScales; ++half) {
+                TileVec dot[kRows];
                 HWY_UNROLL(2)
                 for (size_t r = 0; r < kRows; ++r)
-                    dot[r] = hn::MulAdd(
-                        codes, hn::LoadU(d, a + static_cast<ptrdiff_t>(r) * g.lda + v * kLanes), dot[r]);
-            }
-            HWY_UNROLL(2)
-            for (size_t r = 0; r < kRows; ++r) {
-                sums[r][j] = hn::MulAdd(hn::Set(d, block.scale()), dot[r], sums[r][j]);
-                if constexpr (Block::kNibbles && !Block::kIsCentered)
-                    sums[r][j] = hn::MulAdd(hn::Set(d, block.low()), whole[r], sums[r][j]);
+                    dot[r] = Layout::kHasMinimum || !Layout::kNibbles
+                                 ? hn::Zero(d)
+                                 : hn::Mul(hn::Set(d, -Layout::zero(block, half)), whole[r][half]);
+                HWY_UNROLL(4)
+                for (size_t v = half * kVecs; v < (half + 1) * kVecs; ++v) {
+                    const TileVec code = codes(v);
+                    HWY_UNROLL(2)
+                    for (size_t r = 0; r < kRows; ++r)
+                        dot[r] = hn::MulAdd(
+                            code, hn::LoadU(d, a + static_cast<ptrdiff_t>(r) * g.lda + v * kLanes), dot[r]);
+                }
+                HWY_UNROLL(2)
+                for (size_t r = 0; r < kRows; ++r) {
+                    sums[r][j] = hn::MulAdd(hn::Set(d, Layout::scale(block, half)), dot[r], sums[r][j]);
+                    if constexpr (Layout::kHasMinimum)
+                        sums[r][j] = hn::MulAdd(hn::Set(d, Layout::low(block)), whole[r][half], sums[r][j]);
+                }
             }
         }
     }
@@ -246,9 +346,8 @@ HWY_NOINLINE void dot_four_plain(const GemmArgs& g, size_t block_bytes, const st
 template <size_t kRows>
 void dot_columns(const GemmArgs& g, BlockFormat format, const std::byte* b, size_t row, size_t begin,
                  size_t end) {
-    const bool is_plain = with_plain_blocks(format, [&]<class Block>() HWY_ATTR {
-        for (size_t col = begin; col < end; col += 4)
-            dot_four_plain<Block, kRows>(g, block_bytes(format), b, row, col, end);
+    const bool is_plain = with_plain_blocks(format, [&]<class Layout>() HWY_ATTR {
+        for (size_t col = begin; col < end; col += 4) dot_four_plain<Layout, kRows>(g, b, row, col, end);
     });
     for (size_t col = begin; !is_plain && col < end; col += 4) dot_four<kRows>(g, format, b, row, col, end);
 }

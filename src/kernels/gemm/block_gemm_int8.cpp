@@ -42,7 +42,7 @@ HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
-#if HEADRACE_HAS_BYTE_SUMS
+#if HEADRACE_HAS_INT8_DOT
 
 // A panel of B.
 struct Int8Panel {
@@ -66,7 +66,7 @@ template <class S, class L>
 void run_panel(const Int8Layout& layout, const RoundedRows& a, size_t k, size_t rows, const Int8Panel& panel,
                float* c, ptrdiff_t ldc) {
     const size_t width = panel.width, tiles = divide_up(rows, S::kRows);
-    const size_t step = rows <= S::kFewRows && width == kPanelWidth ? S::kFewRowsVecs : S::kVecs;
+    const size_t step = rows <= S::kGemvRows && width == kPanelWidth ? S::kGemvVecs : S::kVecs;
     for (size_t g = 0; g < layout.groups; g += kSliceGroups) {
         Int8Job job{};
         job.groups = std::min(kSliceGroups, layout.groups - g);
@@ -147,9 +147,9 @@ void for_each_int8_rect(const GemmArgs& g, int ith, int nth, Fn fn) {
 }
 
 void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth,
-              int way) {
+              int variant) {
     static thread_local RoundedRows rounded;
-    with_byte_sums(way, [&]<class S>() {
+    with_int8_dot(variant, [&]<class S>() {
         for_each_int8_rect<S>(g, ith, nth, [&](const Rect& rect) {
             const auto run = [&]<class L>() { run_rect<S, L>(g, layout, packed, rect, rounded); };
             const bool wide = layout.wide_scales;
@@ -164,24 +164,24 @@ void run_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* pack
     });
 }
 
-int ways() { return byte_ways(); }
+int variants() { return int8_dot_variants(); }
 
 #else
 
 void run_int8(const GemmArgs&, const Int8Layout&, const std::byte*, int, int, int) {
     HWY_ABORT("block_gemm_int8 needs AVX2, AVX-512 VNNI or 64-bit NEON");
 }
-int ways() { return 0; }
+int variants() { return 0; }
 
 #endif
 
 }  // namespace
 
-int ways_of_int8() { return ways(); }
+int count_int8_variants() { return variants(); }
 
 void gemm_int8(const GemmArgs& g, const Int8Layout& layout, const std::byte* packed, int ith, int nth,
-               int way) {
-    run_int8(g, layout, packed, ith, nth, way);
+               int variant) {
+    run_int8(g, layout, packed, ith, nth, variant);
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
@@ -190,7 +190,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(ways_of_int8);
+HWY_EXPORT(count_int8_variants);
 HWY_EXPORT(gemm_int8);
 
 namespace {
@@ -199,15 +199,15 @@ using GemmInt8 = decltype(&HWY_NAMESPACE::gemm_int8);
 
 struct ChosenGemm {
     GemmInt8 gemm;
-    int ways;  // 0 where no instruction set of this CPU has a tile
+    int variants;  // 0 where no instruction set of this CPU has a tile
 };
 
 ChosenGemm chosen_gemm() {
-    const int ways = HWY_DYNAMIC_DISPATCH(ways_of_int8)();
-    if (ways > 0) return {&HWY_DYNAMIC_DISPATCH(gemm_int8), ways};
+    const int variants = HWY_DYNAMIC_DISPATCH(count_int8_variants)();
+    if (variants > 0) return {&HWY_DYNAMIC_DISPATCH(gemm_int8), variants};
 #if HWY_TARGETS & HWY_AVX2
     // AVX-512 without VNNI leaves products of bytes to AVX2.
-    if (cpu_features().avx512f) return {&N_AVX2::gemm_int8, N_AVX2::ways_of_int8()};
+    if (cpu_features().avx512f) return {&N_AVX2::gemm_int8, N_AVX2::count_int8_variants()};
 #endif
     return {nullptr, 0};
 }
@@ -250,11 +250,11 @@ void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column
 
 bool has_block_gemm_int8(BlockFormat format) {
     return (format == BlockFormat::q8_0 || format == BlockFormat::q4_0 || format == BlockFormat::q4_1 ||
-            format == BlockFormat::q4_k || !is_of_ggml(format)) &&
-           int8_ways() > 0;
+            format == BlockFormat::q4_k || (!is_of_ggml(format) && !has_blocks_of_16(format))) &&
+           int8_variants() > 0;
 }
 
-int int8_ways() { return chosen_gemm().ways; }
+int int8_variants() { return chosen_gemm().variants; }
 
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n) {
     return layout_of(format, k).panel_bytes(packed_width(n));
@@ -280,9 +280,9 @@ void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* 
     block_gemm_int8_in(0, args, format, packed, ith, nth);
 }
 
-void block_gemm_int8_in(int way, const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith,
-                        int nth) {
-    chosen_gemm().gemm(args, layout_of(format, args.k), packed, ith, nth, way);
+void block_gemm_int8_in(int variant, const GemmArgs& args, BlockFormat format, const std::byte* packed,
+                        int ith, int nth) {
+    chosen_gemm().gemm(args, layout_of(format, args.k), packed, ith, nth, variant);
 }
 
 }  // namespace headrace::kernels

@@ -13,7 +13,7 @@ namespace headrace::kernels {
 bool has_block_gemm_int8(BlockFormat format);
 
 // Ways of multiplying bytes that this CPU's best instruction set has; 0 where there is none.
-int int8_ways();
+int int8_variants();
 
 // Bytes that pack_blocks() writes: those of the blocks; q4_k takes a third more. n is rounded up to 16.
 size_t packed_blocks_bytes(BlockFormat format, size_t k, size_t n);
@@ -28,8 +28,8 @@ void pack_blocks(BlockFormat format, const std::byte* b, size_t k, size_t n, std
 // thread.
 void block_gemm_int8(const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith, int nth);
 
-// The same in one of int8_ways(): 0, the fastest, is what the other takes; the rest are for lesser CPUs.
-void block_gemm_int8_in(int way, const GemmArgs& args, BlockFormat format, const std::byte* packed, int ith,
-                        int nth);
+// The same in one of int8_variants(): 0, the fastest, is what the other takes; the rest are for lesser CPUs.
+void block_gemm_int8_in(int variant, const GemmArgs& args, BlockFormat format, const std::byte* packed,
+                        int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -28,7 +28,7 @@ void run_halves(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
 
 }  // namespace
 
-void half_gemm(const GemmArgs& g, const uint16_t* packed, bool is_bf16, int ith, int nth) {
+void f16_gemm(const GemmArgs& g, const uint16_t* packed, bool is_bf16, int ith, int nth) {
     if (is_bf16)
         run_halves<hwy::bfloat16_t>(g, packed, ith, nth);
     else
@@ -41,7 +41,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(half_gemm);
+HWY_EXPORT(f16_gemm);
 
 std::size_t packed_halves_bytes(std::size_t k, std::size_t n) { return packed_bytes(k, n) / 2; }
 
@@ -51,7 +51,7 @@ void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t
 }
 
 void f16_gemm_f32(const GemmArgs& args, const std::uint16_t* packed, bool is_bf16, int ith, int nth) {
-    HWY_DYNAMIC_DISPATCH(half_gemm)(args, packed, is_bf16, ith, nth);
+    HWY_DYNAMIC_DISPATCH(f16_gemm)(args, packed, is_bf16, ith, nth);
 }
 
 }  // namespace headrace::kernels

@@ -144,7 +144,7 @@ struct AffineRows {
 
 // y[0, kRows)[j, j + kCols) of args that begin at the tile's first row.
 template <size_t kRows, size_t kCols, class Matrix>
-HWY_NOINLINE void few_rows_tile(const FewRows& g, const Matrix& w, size_t j) {
+HWY_NOINLINE void gemv_tile(const GemvArgs& g, const Matrix& w, size_t j) {
     constexpr size_t kVecs = Matrix::kStep / kLanes;
     const TileTag d;
     TileVec sum[kRows][kCols];
@@ -184,21 +184,21 @@ HWY_NOINLINE void few_rows_tile(const FewRows& g, const Matrix& w, size_t j) {
 }
 
 template <size_t kRows, class Matrix>
-void few_rows_strip(const FewRows& g, const Matrix& w) {
+void gemv_strip(const GemvArgs& g, const Matrix& w) {
     size_t j = 0;
-    for (; j + kColumns <= g.n; j += kColumns) few_rows_tile<kRows, kColumns>(g, w, j);
-    for (; j < g.n; ++j) few_rows_tile<kRows, 1>(g, w, j);
+    for (; j + kColumns <= g.n; j += kColumns) gemv_tile<kRows, kColumns>(g, w, j);
+    for (; j < g.n; ++j) gemv_tile<kRows, 1>(g, w, j);
 }
 
 template <class Matrix>
-void multiply(FewRows g, const Matrix& w) {
+void multiply(GemvArgs g, const Matrix& w) {
     for (size_t left = g.rows; left > 0;) {
         const size_t rows = std::min(left, kMaxRows);
         switch (rows) {
-            case 1: few_rows_strip<1>(g, w); break;
-            case 2: few_rows_strip<2>(g, w); break;
-            case 3: few_rows_strip<3>(g, w); break;
-            default: few_rows_strip<4>(g, w); break;
+            case 1: gemv_strip<1>(g, w); break;
+            case 2: gemv_strip<2>(g, w); break;
+            case 3: gemv_strip<3>(g, w); break;
+            default: gemv_strip<4>(g, w); break;
         }
         left -= rows;
         g.x += rows * g.k;
@@ -208,11 +208,11 @@ void multiply(FewRows g, const Matrix& w) {
 
 }  // namespace
 
-void few_rows_of_f32(const FewRows& g, const float* w, ptrdiff_t stride) {
+void gemv_target_f32(const GemvArgs& g, const float* w, ptrdiff_t stride) {
     multiply(g, F32Matrix{w, stride});
 }
 
-void few_rows_of_halves(const FewRows& g, const uint16_t* w, ptrdiff_t stride, bool is_bf16) {
+void gemv_target_half(const GemvArgs& g, const uint16_t* w, ptrdiff_t stride, bool is_bf16) {
     if (is_bf16)
         multiply(g, HalfMatrix<hwy::bfloat16_t>{w, stride});
     else
@@ -220,20 +220,20 @@ void few_rows_of_halves(const FewRows& g, const uint16_t* w, ptrdiff_t stride, b
 }
 
 template <int kBits>
-void few_rows_of_codes(const FewRows& g, const AffineMatrix& w) {
+void gemv_target_codes(const GemvArgs& g, const AffineMatrix& w) {
     if (w.biases)
         multiply(g, AffineRows<kBits, true>{w});
     else
         multiply(g, AffineRows<kBits, false>{w});
 }
 
-void few_rows_of_affine(const FewRows& g, const AffineMatrix& w) {
+void gemv_target_affine(const GemvArgs& g, const AffineMatrix& w) {
     if (w.bits == 4)
-        few_rows_of_codes<4>(g, w);
+        gemv_target_codes<4>(g, w);
     else if (w.bits == 5)
-        few_rows_of_codes<5>(g, w);
+        gemv_target_codes<5>(g, w);
     else
-        few_rows_of_codes<8>(g, w);
+        gemv_target_codes<8>(g, w);
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
@@ -242,18 +242,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(few_rows_of_f32);
-HWY_EXPORT(few_rows_of_halves);
-HWY_EXPORT(few_rows_of_affine);
+HWY_EXPORT(gemv_target_f32);
+HWY_EXPORT(gemv_target_half);
+HWY_EXPORT(gemv_target_affine);
 
-void gemv_f32(const FewRows& args, const float* w, std::ptrdiff_t stride) {
-    HWY_DYNAMIC_DISPATCH(few_rows_of_f32)(args, w, stride);
+void gemv_f32(const GemvArgs& args, const float* w, std::ptrdiff_t stride) {
+    HWY_DYNAMIC_DISPATCH(gemv_target_f32)(args, w, stride);
 }
-void few_rows_halves(const FewRows& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16) {
-    HWY_DYNAMIC_DISPATCH(few_rows_of_halves)(args, w, stride, is_bf16);
+void gemv_half(const GemvArgs& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16) {
+    HWY_DYNAMIC_DISPATCH(gemv_target_half)(args, w, stride, is_bf16);
 }
-void few_rows_affine(const FewRows& args, const AffineMatrix& w) {
-    HWY_DYNAMIC_DISPATCH(few_rows_of_affine)(args, w);
+void gemv_affine(const GemvArgs& args, const AffineMatrix& w) {
+    HWY_DYNAMIC_DISPATCH(gemv_target_affine)(args, w);
 }
 
 }  // namespace headrace::kernels

@@ -8,7 +8,7 @@
 namespace headrace::kernels {
 
 // y[row][j] = sum over l of x[row][l] · w[j][l], for every row and j < n. Rows of x and y follow one another.
-struct FewRows {
+struct GemvArgs {
     const float* x;
     float* y;
     std::size_t rows, n, k;
@@ -16,8 +16,8 @@ struct FewRows {
 };
 
 // Rows of w are `stride` elements apart.
-void gemv_f32(const FewRows& args, const float* w, std::ptrdiff_t stride);
-void few_rows_halves(const FewRows& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16);
+void gemv_f32(const GemvArgs& args, const float* w, std::ptrdiff_t stride);
+void gemv_half(const GemvArgs& args, const std::uint16_t* w, std::ptrdiff_t stride, bool is_bf16);
 
 // Values scale · code + bias: codes of `bits` bits (4, 5 or 8), one after the other from the lowest bit on,
 // and a scale and a bias for each kAffineGroup of them. Without biases, a bias is -offset · scale.
@@ -32,6 +32,6 @@ struct AffineMatrix {
 inline constexpr std::size_t kAffineGroup = 32;
 
 // k is a multiple of kAffineGroup.
-void few_rows_affine(const FewRows& args, const AffineMatrix& w);
+void gemv_affine(const GemvArgs& args, const AffineMatrix& w);
 
 }  // namespace headrace::kernels

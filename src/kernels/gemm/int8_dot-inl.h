@@ -20,11 +20,11 @@
 #include <sys/auxv.h>
 #endif
 
-#undef HEADRACE_HAS_BYTE_SUMS
-#define HEADRACE_HAS_BYTE_SUMS \
+#undef HEADRACE_HAS_INT8_DOT
+#define HEADRACE_HAS_INT8_DOT \
     (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))
 
-#if HEADRACE_HAS_BYTE_SUMS
+#if HEADRACE_HAS_INT8_DOT
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -35,10 +35,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Int32Tag = hn::RebindToSigned<TileTag>;
 using Int32Vec = hn::Vec<Int32Tag>;
 
-// with_byte_sums(way, fn) calls fn.operator()<Sums>() with one of the byte_ways() that this CPU has: 0 is the
-// fastest, others are what lesser CPUs take. A struct of sums says how large its tiles are: kRows by kVecs
-// vectors of columns, and kFewRowsVecs for up to kFewRows rows, which wait for memory. What is read of A
-// stays in kBlockBytes, of the L2 cache.
+// with_int8_dot(variant, fn) calls fn.operator()<Sums>() with one of the int8_dot_variants() that this CPU
+// has: 0 is the fastest, others are what lesser CPUs take. A struct of sums says how large its tiles are:
+// kRows by kVecs vectors of columns, and kGemvVecs for up to kGemvRows rows, which wait for memory. What is
+// read of A stays in kBlockBytes, of the L2 cache.
 //
 // kTakesBytes: one sum takes codes of 8 bits; else these come in halves, with a sum for each. kTakesSigned:
 // such codes have their zero taken away, and need no correction. Highway 1.0.3 names no such products.
@@ -46,33 +46,35 @@ using Int32Vec = hn::Vec<Int32Tag>;
 #if HWY_TARGET == HWY_AVX3
 
 // Highway's AVX3 leaves VNNI out.
-#define HEADRACE_BYTES __attribute__((target(HWY_TARGET_STR ",avx512vnni")))
+#define HEADRACE_INT8_DOT __attribute__((target(HWY_TARGET_STR ",avx512vnni")))
 
 struct VnniSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = false;
     // The sums, the products and both halves of the codes are kept in registers. Few rows take a panel's
     // lines as they lie.
-    static constexpr size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kRows = 6, kVecs = 2, kGemvRows = 2, kGemvVecs = kPanelWidth / kLanes;
     static constexpr size_t kBlockBytes = 768 << 10;
     Int32Vec sums;
 
-    HEADRACE_BYTES HWY_INLINE void start(int32_t correction) { sums = hn::Set(Int32Tag(), correction); }
-    HEADRACE_BYTES HWY_INLINE void add(Int32Vec b, Int32Vec a) {
+    HEADRACE_INT8_DOT HWY_INLINE void start(int32_t correction) { sums = hn::Set(Int32Tag(), correction); }
+    HEADRACE_INT8_DOT HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         sums.raw = _mm512_dpbusd_epi32(sums.raw, b.raw, a.raw);
     }
-    HEADRACE_BYTES HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], int32_t) { return of[0].sums; }
+    HEADRACE_INT8_DOT HWY_INLINE static Int32Vec total(const VnniSums (&of)[1], int32_t) {
+        return of[0].sums;
+    }
 };
 
-inline int byte_ways() { return cpu_features().avx512_vnni ? 1 : 0; }
+inline int int8_dot_variants() { return cpu_features().avx512_vnni ? 1 : 0; }
 
 template <class Fn>
-void with_byte_sums(int, Fn fn) {
+void with_int8_dot(int, Fn fn) {
     fn.template operator()<VnniSums>();
 }
 
 #else
 
-#define HEADRACE_BYTES
+#define HEADRACE_INT8_DOT
 
 #endif
 
@@ -83,7 +85,7 @@ void with_byte_sums(int, Fn fn) {
 struct PairSums {
     static constexpr bool kTakesBytes = false, kTakesSigned = false;
     // One vector of columns beside four rows keeps the sums of both halves of codes in registers.
-    static constexpr size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kRows = 4, kVecs = 1, kGemvRows = 1, kGemvVecs = kPanelWidth / kLanes;
     static constexpr size_t kBlockBytes = 256 << 10;
     __m256i sums;
 
@@ -112,7 +114,7 @@ private:
 template <bool kVex>
 struct QuadSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = false;
-    static constexpr size_t kRows = 4, kVecs = 2, kFewRows = 1, kFewRowsVecs = kPanelWidth / kLanes;
+    static constexpr size_t kRows = 4, kVecs = 2, kGemvRows = 1, kGemvVecs = kPanelWidth / kLanes;
     static constexpr size_t kBlockBytes = 256 << 10;
     __m256i sums;
 
@@ -130,13 +132,13 @@ struct QuadSums {
 inline bool has_vex_vnni() { return cpu_features().avx_vnni; }
 inline bool has_evex_vnni() { return cpu_features().avx512_vnni_vl; }
 
-inline int byte_ways() { return has_vex_vnni() || has_evex_vnni() ? 2 : 1; }
+inline int int8_dot_variants() { return has_vex_vnni() || has_evex_vnni() ? 2 : 1; }
 
 template <class Fn>
-void with_byte_sums(int way, Fn fn) {
-    if (way == 0 && has_vex_vnni())
+void with_int8_dot(int variant, Fn fn) {
+    if (variant == 0 && has_vex_vnni())
         fn.template operator()<QuadSums<true>>();
-    else if (way == 0 && has_evex_vnni())
+    else if (variant == 0 && has_evex_vnni())
         fn.template operator()<QuadSums<false>>();
     else
         fn.template operator()<PairSums>();
@@ -149,7 +151,7 @@ void with_byte_sums(int way, Fn fn) {
 // Products are added up in 16 bits, where those of a group's codes of 4 bits have room: 8 · 15 · 127 < 2^15.
 struct WideningSums {
     static constexpr bool kTakesBytes = false, kTakesSigned = false;
-    static constexpr size_t kRows = 4, kVecs = 1, kFewRows = 1, kFewRowsVecs = 2;
+    static constexpr size_t kRows = 4, kVecs = 1, kGemvRows = 1, kGemvVecs = 2;
     static constexpr size_t kBlockBytes = 256 << 10;
     int16x8_t low, high;  // of the vector's columns
 
@@ -187,7 +189,7 @@ private:
 // sign.
 struct DotSums {
     static constexpr bool kTakesBytes = true, kTakesSigned = true;
-    static constexpr size_t kRows = 6, kVecs = 2, kFewRows = 2, kFewRowsVecs = 4;
+    static constexpr size_t kRows = 6, kVecs = 2, kGemvRows = 2, kGemvVecs = 4;
     static constexpr size_t kBlockBytes = 256 << 10;
     int32x4_t sums;
 
@@ -210,11 +212,11 @@ inline bool has_dot_products() {
 #endif
 }
 
-inline int byte_ways() { return has_dot_products() ? 2 : 1; }
+inline int int8_dot_variants() { return has_dot_products() ? 2 : 1; }
 
 template <class Fn>
-void with_byte_sums(int way, Fn fn) {
-    if (way == 0 && has_dot_products())
+void with_int8_dot(int variant, Fn fn) {
+    if (variant == 0 && has_dot_products())
         fn.template operator()<DotSums>();
     else
         fn.template operator()<WideningSums>();
@@ -226,5 +228,5 @@ void with_byte_sums(int way, Fn fn) {
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_HAS_BYTE_SUMS
+#endif  // HEADRACE_HAS_INT8_DOT
 #endif  // HEADRACE_KERNELS_INT8_DOT_INL_H_

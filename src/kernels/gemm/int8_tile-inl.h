@@ -16,7 +16,7 @@
 #include "kernels/gemm/int8_dot-inl.h"
 #include "kernels/simd/memory-inl.h"
 
-#if HEADRACE_HAS_BYTE_SUMS
+#if HEADRACE_HAS_INT8_DOT
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -82,8 +82,8 @@ HWY_INLINE TileVec load_scales(const std::byte* from) {
 template <class S, class L, size_t kRows, size_t kVecs>
 class GroupSums {
 public:
-    HEADRACE_BYTES HWY_INLINE void add(const Int8Job& job, const int8_t* a, size_t group,
-                                       const std::byte* b) {
+    HEADRACE_INT8_DOT HWY_INLINE void add(const Int8Job& job, const int8_t* a, size_t group,
+                                          const std::byte* b) {
         HWY_UNROLL(16)
         for (size_t r = 0; r < kRows; ++r) {
             const int32_t correction = job.a_groups[r * job.a_group_stride + group].correction;
@@ -94,7 +94,7 @@ public:
         HWY_UNROLL(4)
         for (size_t q = 0; q < (L::nibbles ? 4 : 8); ++q) add_quad(job, a, q, b + q * job.quad_bytes);
     }
-    HEADRACE_BYTES HWY_INLINE Int32Vec total(size_t row, size_t vec, int32_t correction) const {
+    HEADRACE_INT8_DOT HWY_INLINE Int32Vec total(size_t row, size_t vec, int32_t correction) const {
         return S::total(sums_[row][vec], correction);
     }
 
@@ -103,8 +103,8 @@ private:
     static constexpr size_t kPieces = L::nibbles || !S::kTakesBytes ? 2 : 1;
     static constexpr size_t kSums = L::nibbles || S::kTakesBytes ? 1 : 2;
 
-    HEADRACE_BYTES HWY_INLINE void add_quad(const Int8Job& job, const int8_t* a, size_t quad,
-                                            const std::byte* b) {
+    HEADRACE_INT8_DOT HWY_INLINE void add_quad(const Int8Job& job, const int8_t* a, size_t quad,
+                                               const std::byte* b) {
         const Int32Tag d32;
         Int32Vec codes[kPieces][kVecs];
         HWY_UNROLL(16)
@@ -136,7 +136,7 @@ private:
 };
 
 template <class S, class L, size_t kRows, size_t kVecs>
-HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
+HEADRACE_INT8_DOT HWY_NOINLINE void int8_tile(const Int8Job& job) {
     const TileTag d;
     TileVec sum[kRows][kVecs];
     HWY_UNROLL(16)
@@ -178,9 +178,9 @@ HEADRACE_BYTES HWY_NOINLINE void int8_tile(const Int8Job& job) {
 }
 
 template <class S, class L, size_t... kRows>
-HWY_INLINE void run_few_rows(size_t rows, const Int8Job& job, std::index_sequence<kRows...>) {
+HWY_INLINE void run_gemv(size_t rows, const Int8Job& job, std::index_sequence<kRows...>) {
     using Fn = void (*)(const Int8Job&);
-    static constexpr Fn tiles[] = {&int8_tile<S, L, kRows + 1, S::kFewRowsVecs>...};
+    static constexpr Fn tiles[] = {&int8_tile<S, L, kRows + 1, S::kGemvVecs>...};
     tiles[rows - 1](job);
 }
 
@@ -189,8 +189,7 @@ HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::inde
     using Fn = void (*)(const Int8Job&);
     static constexpr Fn one[] = {&int8_tile<S, L, kRows + 1, 1>...},
                         whole[] = {&int8_tile<S, L, kRows + 1, S::kVecs>...};
-    if (vecs == S::kFewRowsVecs)
-        return run_few_rows<S, L>(rows, job, std::make_index_sequence<S::kFewRows>());
+    if (vecs == S::kGemvVecs) return run_gemv<S, L>(rows, job, std::make_index_sequence<S::kGemvRows>());
     (vecs == 1 ? one : whole)[rows - 1](job);
 }
 
@@ -198,5 +197,5 @@ HWY_INLINE void run_tile(size_t rows, size_t vecs, const Int8Job& job, std::inde
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_HAS_BYTE_SUMS
+#endif  // HEADRACE_HAS_INT8_DOT
 #endif  // HEADRACE_KERNELS_INT8_TILE_INL_H_

@@ -191,9 +191,15 @@ std::vector<std::string> other_parts(const std::string& path, const gguf_context
     return parts;
 }
 
+/// What makes a score of a text, under llama.cpp's names; some rankers have only one of them.
+bool has_ranking_head(const gguf_context* gguf) {
+    return gguf_find_tensor(gguf, "cls.weight") >= 0 || gguf_find_tensor(gguf, "cls.output.weight") >= 0;
+}
+
 Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& file) {
     Layers layers;
     layers.add(gguf);
+    file.can_rank = has_ranking_head(gguf);
     file.parts = other_parts(path, gguf);
     for (const std::string& part : file.parts) {
         HR_ASSIGN(const Header header, read_header(part));
@@ -202,6 +208,7 @@ Status add_parts(const std::string& path, const gguf_context* gguf, ModelFile& f
         if (!bytes.ok()) return bytes.error().within(part);
         file.bytes += bytes.value();
         layers.add(header.gguf.get());
+        file.can_rank |= has_ranking_head(header.gguf.get());
     }
     file.layers = layers.bytes();
     return success();
@@ -253,6 +260,13 @@ Result<ModelFile> inspect_model_file(const std::string& path, const std::vector<
     if (!file.ok()) return file.error().within(path);
     HR_TRY(add_parts(path, header.gguf.get(), file.value()));
     return file;
+}
+
+bool pools_by(const ModelFile& file, std::string_view asked, std::string_view name, std::int64_t number) {
+    if (!asked.empty()) return asked == name;
+    const ParameterValue* own = file.metadata.find(file.architecture + ".pooling_type");
+    const auto* kind = own ? std::get_if<std::int64_t>(own) : nullptr;
+    return kind && *kind == number;
 }
 
 Result<std::uint64_t> sample_weights(const std::vector<std::string>& files) {

@@ -292,6 +292,7 @@ bool Engine::step() {
         return true;
     }
     if (batch_->parts().empty()) return true;
+    publish_running();
     const int status = batch_->run();
     if (!fail_if_lost()) {
         admission_->account(batch_->parts(), Clock::now());
@@ -353,12 +354,18 @@ void Engine::count(const Outcome& outcome) {
     counters_.shifts += static_cast<std::uint64_t>(outcome.shifts);
 }
 
-void Engine::publish_statistics() {
+void Engine::publish_running() {
     const auto& streams = admission_->streams();
     counters_.running =
         static_cast<std::size_t>(std::count_if(streams.begin(), streams.end(), [](const auto& entry) {
             return entry.second->began.has_value() && !entry.second->has_ended();
         }));
+    const std::lock_guard lock(statistics_mutex_);
+    statistics_.running = counters_.running;
+}
+
+void Engine::publish_statistics() {
+    publish_running();
     counters_.remembered_sequences = sequences_->idle_count();
     counters_.remembered_tokens = sequences_->remembered_tokens();
     counters_.ram_cache_bytes = sequences_->ram_bytes();

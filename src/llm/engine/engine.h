@@ -79,6 +79,8 @@ private:
     void deliver_ended();
     void count(const Outcome& outcome);
     void publish_statistics();
+    /// While a step is computed, which may take a while.
+    void publish_running();
     std::uint64_t state_owner() const;
     std::future<void> post(std::function<void()> work);
     bool is_step_overtaken() const;

@@ -103,6 +103,17 @@ Registry& registry() {
     return *registry;
 }
 
+/// Without a head llama.cpp takes the first number of a vector for a score.
+Status check_ranks(const std::string& path, const ModelFile& file, const ContextSettings& context) {
+    if (file.can_rank || !(context.embeddings || file.embeddings)) return success();
+    if (!pools_by(file, context.pooling, "rank", LLAMA_POOLING_TYPE_RANK)) return success();
+    return unsupported(
+               "{}: the model ('{}') cannot rank: it has no head for scores (cls.weight, cls.output.weight). "
+               "Name one that is made for ranking, such as bge-reranker, or another pooling",
+               path, file.architecture)
+        .of_parameter("pooling");
+}
+
 /// As files are now. identity: of the model's own, which were `file` a moment ago.
 Result<Runner> open_at_once(const std::string& path, const ModelFile& file, const std::string& identity,
                             const EngineSettings& settings) {
@@ -135,6 +146,7 @@ Result<Runner> open_runner(const std::string& path, const EngineSettings& settin
     for (int i = 0; i < kTries; ++i) {
         if (identity_of(path).empty()) return failure(Code::not_found, "{}: there is no such file", path);
         HR_ASSIGN(const ModelFile file, inspect_model_file(path, settings.model.kv_overrides));
+        HR_TRY(check_ranks(path, file, settings.context));
         const std::string identity = identity_of(path, file, settings.model);
         Result<Runner> runner = open_at_once(path, file, identity, settings);
         if (identity_of(path, file, settings.model) == identity) return runner;

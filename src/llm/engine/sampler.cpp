@@ -9,13 +9,12 @@
 #include <memory>
 #include <regex>
 
-#include <common/json-schema-to-grammar.h>
-#include <common/json.h>
 #include <common/sampling.h>
 
 #include "llm/checks/grammar_check.h"
 #include "llm/checks/trigger_pattern.h"
 #include "llm/log/llama_log.h"
+#include "llm/schema/schema_grammar.h"
 
 namespace headrace::llm {
 namespace {
@@ -84,12 +83,9 @@ Status add_grammar(const RequestSettings& settings, common_params_sampling& para
     } else if (!settings.grammar.empty()) {
         params.grammar = {COMMON_GRAMMAR_TYPE_USER, settings.grammar};
     } else if (!settings.json_schema.empty()) {
-        try {
-            params.grammar = {COMMON_GRAMMAR_TYPE_USER,
-                              json_schema_to_grammar(common_json::parse(settings.json_schema))};
-        } catch (const std::exception& e) {
-            return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
-        }
+        Result<std::string> grammar = schema_grammar(settings.json_schema);
+        if (!grammar.ok()) return grammar.error().within("json_schema").of_parameter("json_schema");
+        params.grammar = {COMMON_GRAMMAR_TYPE_USER, std::move(grammar).value()};
     }
     return success();
 }

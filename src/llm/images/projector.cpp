@@ -34,6 +34,16 @@ Error wrong_image(const Image& image, std::string what) {
     return invalid("{}: {}", image.name.empty() ? "the image" : image.name, what).of_parameter(image.name);
 }
 
+/// What stb says in two words of its own, if it says anything.
+std::string why_damaged() {
+    const char* given = stbi_failure_reason();
+    const std::string_view reason = given ? given : "";
+    for (std::string_view end : {"outofdata", "unexpected end", "unexpected eof", "too short"})
+        if (reason.find(end) != std::string_view::npos) return "it is damaged: it ends before its pixels do";
+    if (reason.empty()) return "it is damaged: its pixels cannot be read";
+    return fmt::format("it is damaged: its pixels cannot be read ({})", reason);
+}
+
 /// Its width and height, as the file says.
 Status check_size(const Image& image) {
     const std::string_view file = *image.file;
@@ -48,7 +58,7 @@ Status check_size(const Image& image) {
     if (!stbi_info_from_memory(reinterpret_cast<const stbi_uc*>(file.data()), static_cast<int>(file.size()),
                                &width, &height, &channels) ||
         width < 1 || height < 1)
-        return wrong_image(image, fmt::format("it is damaged: {}", stbi_failure_reason()));
+        return wrong_image(image, "it is damaged: its first bytes tell no width and height that can be read");
     if (static_cast<std::size_t>(width) * static_cast<std::size_t>(height) > kMostPixels)
         return wrong_image(image, fmt::format("it has {} x {} pixels; at most {} together are read", width,
                                               height, kMostPixels));
@@ -66,7 +76,7 @@ Result<mtmd::bitmap_ptr> decode(const Image& image) {
         stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(file.data()), static_cast<int>(file.size()),
                               &width, &height, &channels, 3),
         &stbi_image_free);
-    if (!pixels) return wrong_image(image, fmt::format("it is damaged: {}", stbi_failure_reason()));
+    if (!pixels) return wrong_image(image, why_damaged());
     mtmd::bitmap_ptr bitmap(mtmd_bitmap_init(static_cast<std::uint32_t>(width),
                                              static_cast<std::uint32_t>(height), pixels.get()));
     mtmd_bitmap_set_id(bitmap.get(), hash_sha256_hex(file.data(), file.size()).c_str());

@@ -354,6 +354,10 @@ Tokens Model::tokenize(std::string_view text, bool add_bos, bool special) const 
     return common_tokenize(vocab_, std::string(text), add_bos, special);
 }
 
+// Not in the header: a wheel's program has no llama.cpp of its own.
+bool Model::ends_answer(llama_token token) const { return llama_vocab_is_eog(vocab_, token); }
+int Model::vocabulary_size() const { return llama_vocab_n_tokens(vocab_); }
+
 std::string Model::piece(llama_token token, bool special) const {
     return common_token_to_piece(vocab_, token, special);
 }

@@ -63,8 +63,8 @@ public:
     std::string piece(llama_token token, bool special = false) const;
     /// Bytes beyond which no text has so few tokens: worth knowing before it is read for minutes.
     std::size_t most_bytes(std::size_t tokens) const { return tokens * bytes_per_token_; }
-    bool ends_answer(llama_token token) const { return llama_vocab_is_eog(vocab_, token); }
-    int vocabulary_size() const { return llama_vocab_n_tokens(vocab_); }
+    bool ends_answer(llama_token token) const;
+    int vocabulary_size() const;
     /// Whether a sequence's memory may be cut at any token and shared from its start: not in recurrent
     /// models.
     bool memory_is_divisible() const { return divisible_; }

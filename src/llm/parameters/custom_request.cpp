@@ -4,12 +4,11 @@
 #include <limits>
 #include <optional>
 
-#include "llm/checks/schema_cost.h"
-#include "llm/checks/schema_patterns.h"
 #include "llm/checks/trigger_pattern.h"
 #include "llm/parameters/custom.h"
 #include "llm/parameters/json.h"
 #include "llm/parameters/names.h"
+#include "llm/parameters/schemas.h"
 #include "llm/parameters/value.h"
 
 namespace headrace::llm {
@@ -161,14 +160,10 @@ Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
     return success();
 }
 
-Status store_schema(const Reading& reading, Settings& settings, const Json& value) {
+/// is_strict: what cannot be kept to is an error.
+Status store_schema(const Reading& reading, Settings& settings, const Json& value, bool is_strict = false) {
     if (!value.is_object() && !value.is_boolean()) return reading.wrong(value, kJsonSchema.type);
-    if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
-    for (const std::string& pattern : ignored_patterns(value))
-        reading.note(
-            false, fmt::format("'{}': the pattern {} is not kept to, any text is taken there. It must begin "
-                               "with ^, end with $ and have nothing that a grammar cannot express",
-                               reading.key, shown(pattern)));
+    HR_TRY(check_schema(reading, "", value, is_strict));
     if (value == false) return reading.wrong(value, "a schema that some value fits");
     const bool anything = value == true || (value.is_object() && value.empty());
     settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
@@ -208,7 +203,14 @@ Status read_response_format(Reading& reading, Settings& settings, const Json& va
     if (type != "json_schema") return reading.wrong(value, kResponseFormat.type);
     const Json& holder = value.contains("json_schema") ? value["json_schema"] : value;
     if (!holder.is_object() || !holder.contains("schema")) return reading.wrong(value, kResponseFormat.type);
-    return store_schema(reading, settings, holder["schema"]);
+    HR_ASSIGN(bool is_strict, strictness(reading, "", holder));
+    if (&holder != &value && value.contains("strict")) {
+        HR_ASSIGN(const bool beside, strictness(reading, "", value));
+        is_strict = is_strict || beside;
+        reading.note(true,
+                     fmt::format("'{}.strict' belongs into 'json_schema', beside 'schema'", reading.key));
+    }
+    return store_schema(reading, settings, holder["schema"], is_strict);
 }
 
 constexpr std::string_view kTriggerTypes[] = {"token", "word", "pattern", "pattern_full"};

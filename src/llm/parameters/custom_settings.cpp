@@ -2,10 +2,11 @@
 #include <array>
 #include <cmath>
 
-#include "llm/checks/schema_cost.h"
 #include "llm/parameters/custom.h"
 #include "llm/parameters/names.h"
+#include "llm/parameters/schemas.h"
 #include "llm/parameters/value.h"
+#include "llm/schema/schema_cost.h"
 
 namespace headrace::llm {
 namespace {
@@ -84,11 +85,29 @@ Json write_reasoning_effort(const Settings& settings) {
     return at == settings.request.template_kwargs.end() ? Json(nullptr) : Json::parse(at->second);
 }
 
+/// What cannot be kept to of its arguments' schema; an error where the tool is strict.
+Status check_tool(const Reading& reading, const std::string& place, const Json& tool) {
+    const bool is_wrapped = tool.contains("function") && tool["function"].is_object();
+    const Json& function = is_wrapped ? tool["function"] : tool;
+    HR_ASSIGN(bool is_strict, strictness(reading, place + (is_wrapped ? ".function" : ""), function));
+    if (is_wrapped && tool.contains("strict")) {
+        HR_ASSIGN(const bool beside, strictness(reading, place, tool));
+        is_strict = is_strict || beside;
+        reading.note(true, fmt::format("'{}{}.strict' belongs into 'function'", reading.key, place));
+    }
+    const auto parameters = function.find("parameters");
+    if (parameters == function.end() || !parameters->is_object()) return success();
+    return check_schema(reading, fmt::format("{}{}.parameters", place, is_wrapped ? ".function" : ""),
+                        *parameters, is_strict);
+}
+
 Status read_tools(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_array()) return reading.wrong(value, kTools.type);
     for (const Json& tool : value)
         if (!tool.is_object()) return reading.wrong(tool, "an object, as every tool");
     if (const Status cost = check_schema_cost(value); !cost.ok()) return cost.error().within(reading.key);
+    for (std::size_t i = 0; i < value.size(); ++i)
+        HR_TRY(check_tool(reading, fmt::format("[{}]", i), value[i]));
     settings.request.tools = value.empty() ? "" : value.dump();
     return success();
 }
@@ -135,13 +154,14 @@ constexpr std::string_view kLoraMustBe =
 struct Adapter {
     std::string path;  ///< empty: one that the model has, by position
     int id = -1;
-    float scale = 1;
+    float scale = 0;
 };
 
 Result<Adapter> read_adapter(const Reading& reading, const Json& value) {
     Adapter adapter;
     if (value.is_string()) {
         adapter.path = value.get<std::string>();
+        adapter.scale = 1;
     } else {
         if (!value.is_object()) return reading.wrong(value, kLoraMustBe);
         if (value.contains("path") && value["path"].is_string())
@@ -151,6 +171,8 @@ Result<Adapter> read_adapter(const Reading& reading, const Json& value) {
                       read_integer(reading, value["id"], 0, 1e6, "an adapter's position from 0"));
             adapter.id = static_cast<int>(id);
         }
+        if (!adapter.path.empty())
+            adapter.scale = 1;  // by position an unnamed scale is 0, as in llama-server
         if (value.contains("scale")) {
             const Json& scale = value["scale"];
             if (!scale.is_number() || std::abs(scale.get<double>()) > 1e6)
@@ -232,7 +254,7 @@ Json write_rope_scale(const Settings& settings) {
 
 Status read_model_aliases(Reading& reading, Settings& settings, const Json& value) {
     if (!value.is_object()) return reading.wrong(value, kModelAliases.type);
-    TextMap aliases;
+    TextMap aliases = settings.model_aliases;  // of a level below, to which these are added
     for (const auto& [name, path] : value.items()) {
         HR_ASSIGN(aliases[name], read_text(reading, path, kModelAliases.type));
         if (name.empty() || aliases[name].empty()) return reading.wrong(value, kModelAliases.type);

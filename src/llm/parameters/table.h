@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,16 +22,10 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 struct Values {
     double min = -kNoLimit, max = kNoLimit;  ///< of a number; of a list, how many texts it has at least
     Rule rule = Rule::none;
-    bool or_zero = false;                              ///< 0 is allowed, too, and means off
-    std::optional<double> lenient_max = std::nullopt;  ///< in the place of max where a text is read leniently
-    std::string_view choices = {};                     ///< of a string, by spaces
-    std::string_view words = {};                       ///< other spellings: "auto=-1 all=9999"
+    bool or_zero = false;           ///< 0 is allowed, too, and means off
+    std::string_view choices = {};  ///< of a string, by spaces
+    std::string_view words = {};    ///< other spellings: "auto=-1 all=9999"
 
-    constexpr Values lenient_up_to(double most) const {
-        Values values = *this;
-        values.lenient_max = most;
-        return values;
-    }
     constexpr Values with_words(std::string_view spellings) const {
         Values values = *this;
         values.words = spellings;

@@ -51,20 +51,13 @@ std::string_view meaning(const Row& row, std::string_view text) {
     return text;
 }
 
-/// The row's range as this reading sees it.
-Values range_of(const Reading& reading) {
-    Values range = reading.row.values;
-    if (reading.lenient) range.max = range.lenient_max.value_or(range.max);
-    return range;
-}
-
 bool holds(const Values& range, double number) {
     return (number >= range.min && number <= range.max) || (range.or_zero && number == 0);
 }
 
 template <class T>
 Status read_integer_field(const Reading& reading, const Json& given, T& field) {
-    const Values range = bounds<T>(range_of(reading));
+    const Values range = bounds<T>(reading.row.values);
     const std::string must_be = limits_text(range, true) + or_words(reading.row);
     Json value = given;
     if (given.is_string()) {
@@ -85,7 +78,7 @@ Status read_integer_field(const Reading& reading, const Json& given, T& field) {
 
 template <class T>
 Status read_number_field(const Reading& reading, const Json& value, T& field) {
-    const Values range = range_of(reading);
+    const Values& range = reading.row.values;
     const std::string must_be = limits_text(range, false);
     if (!value.is_number()) return reading.wrong(value, must_be);
     HR_ASSIGN(const double number,

@@ -12,6 +12,9 @@
 #include <type_traits>
 #include <variant>
 
+#include "llm/schema/kept_schema.h"
+#include "llm/schema/schema_cost.h"
+#include "llm/schema/schema_grammar.h"
 #include "llm/service/call_arguments.h"
 #include "llm/service/gbnf_text.h"
 
@@ -68,8 +71,8 @@ private:
 constexpr std::string_view kAnswer = "answer-";
 
 /// The schema's grammar, whose rules have names of their own.
-std::string answer_grammar(const std::string& schema) {
-    const std::string grammar = json_schema_to_grammar(common_json::parse(schema));
+Result<std::string> answer_grammar(const std::string& schema) {
+    HR_ASSIGN(const std::string grammar, schema_grammar(schema));
     RuleNames names;
     for_each_line(grammar, [&](std::string_view line) { names.emplace(name_of_rule(line)); });
     std::string own;
@@ -84,15 +87,18 @@ std::string answer_grammar(const std::string& schema) {
 
 }  // namespace
 
-std::string call_grammar(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
-                         const CallRules& rules) {
-    const auto [parser, calls] = with_strict_arguments(format, tools, rules.is_forced);
+Result<std::string> call_grammar(const common_chat_params& format, const CallTools& tools,
+                                 const CallRules& rules) {
+    const auto [parser, calls] = with_strict_arguments(format, tools.tools, rules.is_forced);
     const std::string& begun = format.thinking_start_tag;
     const bool thinks = !begun.empty() && format.generation_prompt.find(begun) != std::string::npos;
     const CallShape shape(parser, rules.may_think || thinks);
-    if (!shape.has_calls) return {};
+    if (!shape.has_calls) return std::string();
     std::string grammar = fmt::format("{} ::= \"\"\n", kNothing);
-    if (!rules.or_schema.empty()) grammar += answer_grammar(rules.or_schema);
+    if (!rules.or_schema.empty()) {
+        HR_ASSIGN(const std::string answer, answer_grammar(rules.or_schema));
+        grammar += answer;
+    }
     for_each_line(calls, [&](std::string_view line) {
         const std::string name(name_of_rule(line));
         const auto texts = shape.texts_in.find(name);
@@ -106,7 +112,21 @@ std::string call_grammar(const common_chat_params& format, const std::vector<com
         });
         grammar += '\n';
     });
-    return grammar;
+    return with_numbers(std::move(grammar), tools.numbers);
+}
+
+Result<CallTools> kept_tools(std::vector<common_chat_tool> tools) {
+    CallTools kept{.tools = std::move(tools)};
+    for (common_chat_tool& tool : kept.tools) {
+        const Json given = Json::parse(tool.parameters.empty() ? "{}" : tool.parameters);
+        if (given.empty() || is_plain_schema(given)) continue;
+        HR_ASSIGN(KeptSchema schema, keep_schema(given, kept.numbers.size()));
+        HR_TRY(check_schema_cost(schema.schema));
+        kept.numbers.insert(kept.numbers.end(), schema.numbers.begin(), schema.numbers.end());
+        tool.parameters = schema.schema.dump();
+        kept.is_changed = true;
+    }
+    return kept;
 }
 
 }  // namespace headrace::llm

@@ -2,10 +2,17 @@
 #include <string>
 #include <vector>
 
-struct common_chat_params;
-struct common_chat_tool;
+#include <common/chat.h>
+
+#include "base/result.h"
 
 namespace headrace::llm {
+
+struct CallTools {
+    std::vector<common_chat_tool> tools;
+    std::vector<std::string> numbers;  ///< as KeptSchema has them, of all tools
+    bool is_changed = false;
+};
 
 struct CallRules {
     bool is_forced = false;
@@ -22,7 +29,10 @@ struct CallRules {
 ///
 /// format: of a template that was applied with tool_choice required where is_forced is set, and with thoughts
 /// told from the answer. Empty where the template writes no calls. Throws what llama.cpp throws.
-std::string call_grammar(const common_chat_params& format, const std::vector<common_chat_tool>& tools,
-                         const CallRules& rules);
+Result<std::string> call_grammar(const common_chat_params& format, const CallTools& tools,
+                                 const CallRules& rules);
+
+/// The tools with schemas of which llama.cpp's converter drops nothing that can be kept to.
+Result<CallTools> kept_tools(std::vector<common_chat_tool> tools);
 
 }  // namespace headrace::llm

@@ -133,7 +133,11 @@ common_chat_params applied(const common_chat_templates* templates,
 
 /// Gives the sampler the grammar of the tools' calls.
 Status demand_calls(const common_chat_templates* templates, common_chat_templates_inputs inputs,
-                    const common_chat_params& params, RequestSettings& settings) {
+                    const common_chat_params& shown, RequestSettings& settings) {
+    HR_ASSIGN(const CallTools tools, kept_tools(inputs.tools));
+    inputs.tools = tools.tools;
+    // The prompt shows the schemas as they were given.
+    const common_chat_params params = tools.is_changed ? applied(templates, inputs) : shown;
     const bool is_forced = settings.tool_choice == "required";
     if (is_forced && settings.continues_final_message)
         return invalid(
@@ -152,13 +156,9 @@ Status demand_calls(const common_chat_templates* templates, common_chat_template
         // Thoughts that are not told from the answer would be a text before the call.
         if (mixes_thoughts) inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
         const common_chat_params forcing = applied(templates, inputs);
-        try {
-            grammar = call_grammar(forcing, inputs.tools, rules);
-        } catch (const std::exception& e) {
-            return invalid("json_schema: {}", e.what()).of_parameter("json_schema");
-        }
+        HR_ASSIGN(grammar, call_grammar(forcing, tools, rules));
     } else if (!params.grammar.empty()) {
-        grammar = call_grammar(params, inputs.tools, rules);
+        HR_ASSIGN(grammar, call_grammar(params, tools, rules));
     }
     if (is_forced && grammar.empty())
         return invalid(

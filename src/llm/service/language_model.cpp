@@ -117,30 +117,53 @@ namespace {
 
 ModelKind kind_of(const llm::ModelFile& file, const llm::ContextMemory& context) {
     if (!context.embeddings && !file.embeddings) return ModelKind::text;
-    const ParameterValue* given = file.metadata.find(file.architecture + ".pooling_type");
-    const auto* pooling = given ? std::get_if<std::int64_t>(given) : nullptr;
     const auto is = [&](const char* name, std::int64_t number) {
-        return context.pooling.empty() ? pooling && *pooling == number : context.pooling == name;
+        return pools_by(file, context.pooling, name, number);
     };
     if (is("rank", LLAMA_POOLING_TYPE_RANK)) return ModelKind::scores;
     return is("none", LLAMA_POOLING_TYPE_NONE) ? ModelKind::token_vectors : ModelKind::vectors;
+}
+
+std::uint64_t bytes_of_file(const std::string& path) {
+    std::error_code error;
+    const std::uintmax_t bytes = path.empty() ? 0 : std::filesystem::file_size(path, error);
+    return error ? 0 : bytes;  // a file that is missing is an error of the load
+}
+
+/// Of the keys and values and of what computes, as llama.cpp says.
+std::uint64_t context_bytes(const std::string& path, const llm::ModelFile& file,
+                            const llm::ContextMemory& context) {
+    const llm::ContextNeeds needs = llm::Model::context_needs(path, file, context);
+    // A context as large as the model's training is made smaller where memory is short.
+    const bool is_flexible = context.n_ctx == llm::kTrainedContext;
+    return (is_flexible ? std::min(needs.cache, available_memory() / 2) : needs.cache) + needs.compute;
+}
+
+/// Adds the model that drafts.
+Status add_draft(const llm::ContextSettings& settings, ModelOutline& made) {
+    if (settings.draft_model.empty()) return success();
+    HR_ASSIGN(const llm::ModelFile file, llm::inspect_model_file(settings.draft_model));
+    llm::ContextMemory context = settings;
+    context.type_k = settings.draft_type_k;
+    context.type_v = settings.draft_type_v;
+    made.weight_bytes += static_cast<std::int64_t>(file.bytes);
+    made.context_bytes += static_cast<std::int64_t>(context_bytes(settings.draft_model, file, context));
+    return success();
 }
 
 Result<ModelOutline> outline(const std::string& name, const ModelOptions& options, bool measures_context) {
     HR_ASSIGN(const Load load, Load::of(options));
     HR_ASSIGN(const std::string path, llm::model_path(name, load.settings));
     HR_ASSIGN(const llm::ModelFile file, llm::inspect_model_file(path, load.settings.model.kv_overrides));
-    const llm::ContextMemory& context = load.settings.context;
+    const llm::ContextSettings& context = load.settings.context;
     ModelOutline made{.kind = kind_of(file, context), .architecture = file.architecture};
     made.weight_bytes = static_cast<std::int64_t>(file.bytes);
-    if (std::error_code error; !load.settings.model.mmproj.empty())
-        if (const auto bytes = std::filesystem::file_size(load.settings.model.mmproj, error); !error)
-            made.weight_bytes += static_cast<std::int64_t>(bytes);
+    made.weight_bytes += static_cast<std::int64_t>(bytes_of_file(load.settings.model.mmproj));
+    for (const auto& [adapter, scale] : load.settings.model.lora)
+        made.weight_bytes += static_cast<std::int64_t>(bytes_of_file(adapter));
     if (!measures_context) return made;
-    std::uint64_t cache = llm::Model::context_needs(path, file, context).cache;
-    // Such a context is made smaller than the model's training where memory is short.
-    if (context.n_ctx == llm::kTrainedContext) cache = std::min(cache, available_memory() / 2);
-    made.context_bytes = static_cast<std::int64_t>(cache);
+    made.context_bytes = static_cast<std::int64_t>(context_bytes(path, file, context));
+    HR_TRY(add_draft(context, made));
     return made;
 }
 

@@ -7,10 +7,14 @@ namespace {
 
 constexpr std::size_t kLongestName = 256;
 
-Error being_read(const std::string& session) {
-    return failure(Code::busy,
-                   "session '{}' has an answer that is being read piece by piece; finish that first",
-                   session);
+/// For who asks: names of our own, which conversations without one have, mean nothing there.
+std::string named(const Session& session) {
+    return session.name.empty() ? "conversation" : fmt::format("session '{}'", session.name);
+}
+
+Error being_read(const Session& session) {
+    return failure(Code::busy, "the {} has an answer that is being read piece by piece; finish that first",
+                   named(session));
 }
 
 }  // namespace
@@ -22,9 +26,9 @@ Status Session::enter(bool by_pieces, const Patience& patience) {
     if (patience.until == std::chrono::steady_clock::time_point::max())  // what wait_until may not take
         changed_.wait(lock, can_go_on);
     else if (!changed_.wait_until(lock, patience.until, can_go_on))
-        return failure(Code::timed_out, "another request of the session '{}' took all the time", label());
+        return failure(Code::timed_out, "another request of the {} took all the time", named(*this));
     if (is_cancelled()) return failure(Code::cancelled, "cancelled while another request of the session ran");
-    if (running_) return being_read(label());  // by one that waited, too, and was first
+    if (running_) return being_read(*this);  // by one that waited, too, and was first
     if (closed_)
         return failure(Code::not_found, "session '{}' was closed, idle or for another one; open it again",
                        name);

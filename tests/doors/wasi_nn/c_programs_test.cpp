@@ -1,4 +1,5 @@
-// The programs in C over the public headers: what they print says which call went wrong.
+// Programs in C, over the public headers and as WAMR calls the libraries: what they print says which call
+// went wrong.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -13,16 +14,26 @@ namespace {
 class WasiNnHeader : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnHeader);
 
-TEST_P(WasiNnHeader, ServesAProgramInC) {
-    const std::string name = GetParam() == Abi::backend ? "backend_header" : "llamacpp_header";
-    const std::string command = test_program_folder() + "/wasi_nn_" + name + " '" + model_path() + "' 2>&1";
-    FILE* program = popen(command.c_str(), "r");
-    ASSERT_NE(program, nullptr);
+void expect_success(const std::string& program, const std::string& environment = {}) {
+    const std::string command =
+        environment + test_program_folder() + "/wasi_nn_" + program + " '" + model_path() + "' 2>&1";
+    FILE* output = popen(command.c_str(), "r");
+    ASSERT_NE(output, nullptr);
     std::string printed;
     std::array<char, 4096> part{};
-    while (fgets(part.data(), part.size(), program)) printed += part.data();
-    EXPECT_EQ(pclose(program), 0) << printed;
+    while (fgets(part.data(), part.size(), output)) printed += part.data();
+    EXPECT_EQ(pclose(output), 0) << printed;
     EXPECT_THAT(printed, testing::HasSubstr("all calls from C as they should be"));
+}
+
+TEST_P(WasiNnHeader, ServesAProgramInC) {
+    expect_success(GetParam() == Abi::backend ? "backend_header" : "llamacpp_header");
+}
+
+TEST(WasiNnLibraries, AreFoundAndCalledByNameAsWamrDoes) {
+    if (wasi_nn_folder().empty()) GTEST_SKIP() << "language models are not built: llama.cpp is not set up";
+    if (!std::filesystem::exists(model_path())) GTEST_SKIP() << model_path() << " does not exist";
+    expect_success("wamr_host", "LD_LIBRARY_PATH='" + wasi_nn_folder() + "' ");
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ TEST_F(ContextReports, SayWhatIsWrongWithAGrammar) {
                 HasSubstr("grammar: there is no rule 'root'"));
     EXPECT_THAT(answer(context, R"({"grammar": "root ::= \"a"})"),
                 HasSubstr("grammar: line 1, column 12: '\"' is expected at the end"));
-    EXPECT_THAT(answer(context, R"({"json_schema": {"type": "string", "minLength": 2000000000}})"),
+    EXPECT_THAT(answer(context, R"({"grammar": "root ::= \"a\"{2000000000}"})"),
                 HasSubstr("2000000000 times"));
     EXPECT_THAT(answer(context, R"({"grammar": "root ::= \"{\" [a-z]+ \"}\"", "grammar_lazy": true,
                                     "grammar_triggers": [{"type": "word", "value": "="}]})"),

@@ -25,8 +25,8 @@ constexpr const char* greedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
 
 class ContextTableTest : public testing::Test {
 protected:
-    void make(std::string_view config = "") {
-        auto created = ContextTable::create(config);
+    void make(std::string_view config = "", const Defaults& defaults = {}) {
+        auto created = ContextTable::create(config, defaults);
         ASSERT_TRUE(created.ok()) << created.error().message;
         service = std::move(created).value();
         const auto loaded = service->load(tiny_model(), greedy);
@@ -115,13 +115,24 @@ TEST_F(ContextTableTest, ReportsTokensReasonAndTimesInTheMetadata) {
     EXPECT_GE(metadata["timings"]["generate_ms"], 0.0);
 }
 
-TEST_F(ContextTableTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSo) {
+TEST_F(ContextTableTest, UsesTheDefaultsForOptionsThatAreNoJsonAndSaysSoWhereTheHostReadsThemLeniently) {
     make();
+    for (const auto* text : {"{temperature=", "[1]", "7"}) {
+        const auto reply = service->infer(open(), "What is 2+3?", text);
+        ASSERT_FALSE(reply.ok()) << text;
+        EXPECT_EQ(reply.error().code, Code::invalid_argument);
+        EXPECT_THAT(reply.error().message, HasSubstr("parameters"));
+    }
+    make("", {.lenient = true});
     const auto reply = service->infer(open(), "What is 2+3?", "{temperature=");
     ASSERT_TRUE(reply.ok()) << reply.error().message;
     EXPECT_EQ(reply.value().text, "2+3=5");
     EXPECT_THAT(reply.value().metadata, HasSubstr("the defaults are used"));
-    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": 7})");
+}
+
+TEST_F(ContextTableTest, RefusesOptionsOutsideTheirRangeAndLoadsWhoseOptionsAreNoJson) {
+    make();
+    const auto refused = service->infer(open(), "What is 2+3?", R"({"temp": -7})");
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::invalid_argument);
     EXPECT_THAT(refused.error().message, HasSubstr("temp"));

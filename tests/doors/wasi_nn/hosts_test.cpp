@@ -359,7 +359,7 @@ TEST_F(WasiNnHosts, OfWamrStayStrict) {
     std::uint32_t graph = 0;
     const std::uint32_t context = host.open(host.load(quiet.dump()));
     for (const char* config :
-         {R"({"grammar_triggers": {"enabled": true, "patterns": ["="]}})", R"({"temperature": 5.0})",
+         {R"({"grammar_triggers": {"enabled": true, "patterns": ["="]}})", R"({"temperature": -1})",
           R"({"top_p": 7})", R"({"n_predict": "many"})", R"({"grammar": "x", "json_schema": {}})"}) {
         EXPECT_EQ(host.try_load(model_path(), config, &graph), 1) << config;
         EXPECT_EQ(host.ask(context, question, config), "error 1") << config;

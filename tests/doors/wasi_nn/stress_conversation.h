@@ -25,7 +25,7 @@ struct BadInput {
 
 inline const std::vector<BadInput>& bad_inputs() {
     static const std::vector<BadInput> inputs = {
-        {"Hi", R"({"temp": 7})", Code::invalid_argument},
+        {"Hi", R"({"temp": -7})", Code::invalid_argument},
         {"Hi", R"({"n_predict": "many"})", Code::invalid_argument},
         {"Hi", R"({"grammar": "root ::= ("})", Code::invalid_argument},
         {"Hi", R"({"stop_patterns": ["("]})", Code::invalid_argument},

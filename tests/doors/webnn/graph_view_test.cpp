@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
+using testing::SizeIs;
 
 MLContext cpu() { return MLContext({.accelerated = false}); }
 
@@ -33,6 +34,21 @@ TEST(GraphView, ShowsTheGraphAsItWasBuilt) {
     EXPECT_EQ(seen.values[0].kind, MLValueKind::input);
     EXPECT_EQ(seen.values[2].kind, MLValueKind::result);
     EXPECT_EQ(seen.values[2].shape[0].number(), 3);
+}
+
+TEST(GraphView, TellsTheRangesOfOpenExtents) {
+    MLGraphBuilder builder(cpu());
+    const MLOperand x = builder.input("x", {DType::f32, {Extent("rows", 4, 2), 3}});
+    const MLGraph graph = builder.build({{"y", builder.concat({x, x}, 0)}});
+    const auto inputs = input_shapes(graph), outputs = output_shapes(graph);
+    ASSERT_THAT(inputs, SizeIs(1));
+    ASSERT_THAT(outputs, SizeIs(1));
+    EXPECT_EQ(inputs[0][0].str(), "rows");
+    EXPECT_EQ(inputs[0][0].least(), 2);
+    EXPECT_EQ(inputs[0][0].most(), 4);
+    EXPECT_EQ(inputs[0][1].number(), 3);
+    EXPECT_EQ(outputs[0][0].least(), 4);
+    EXPECT_EQ(outputs[0][0].most(), 8);
 }
 
 TEST(GraphView, LeavesOutAttributesThatAreAbsent) {

@@ -95,7 +95,7 @@ enum class NhwcKernel { windows, winograd };
 
 inline bool can_winograd(const Conv2dArgs& g) {
     return g.kernel_h == 3 && g.kernel_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
-           g.dilation_w == 1 && g.groups == 1;
+           g.dilation_w == 1;
 }
 
 // What a kernel for channels last makes of g, with its channels brought last and the result's first again.
@@ -114,11 +114,12 @@ inline std::vector<float> nhwc_result(const Conv2dArgs& first, NhwcKernel kernel
     Guarded y(std::vector<float>(g.batch * g.out_channels * pixels, NAN), side);
     g.x = x.data(), g.w = w.data(), g.y = y.data(), g.residual = first.residual ? residual.data() : nullptr;
     const PackedFilters filters(g),
-        products(kernel == NhwcKernel::winograd ? packed_winograd_filters_size(g.in_channels, g.out_channels)
-                                                : 0);
+        products(kernel == NhwcKernel::winograd
+                     ? packed_winograd_filters_size(depth, g.out_channels, g.groups)
+                     : 0);
     if (kernel == NhwcKernel::winograd)
         pack_winograd_filters(taps_first(first.w, g.out_channels, depth).data(), depth, g.out_channels,
-                              products.data());
+                              g.groups, products.data());
     if (!is_depthwise) g.w = nullptr;
     for (int ith = 0; ith < nth; ++ith) {
         if (kernel == NhwcKernel::winograd)

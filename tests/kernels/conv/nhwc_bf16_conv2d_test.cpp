@@ -70,13 +70,13 @@ struct RoundedCase {
         std::vector<float> added;
         if (g.residual) added = testing::channels_last(g.residual, g.batch, g.out_channels, pixels);
         const size_t bytes = kernel == Kernel::winograd
-                                 ? packed_bf16_winograd_filter_bytes(in, g.out_channels)
+                                 ? packed_bf16_winograd_filter_bytes(in, g.out_channels, g.groups)
                                  : packed_bf16_filter_bytes(g.out_channels, g.groups, depth());
         Guarded packed(std::vector<float>(bytes / sizeof(float)), side);
         auto* filters = reinterpret_cast<std::uint16_t*>(packed.data());
         if (kernel == Kernel::winograd)
             pack_bf16_winograd_filters(testing::taps_first(g.w, g.out_channels, in).data(), in,
-                                       g.out_channels, filters);
+                                       g.out_channels, g.groups, filters);
         else
             pack_bf16_filters(testing::channels_last(g.w, g.out_channels, in, taps).data(), g.out_channels,
                               g.groups, depth(), filters);
@@ -161,8 +161,7 @@ TEST_F(NhwcBf16Conv2d, AppliesEveryActivationBeforeOrAfterTheResidual) {
     for (const Activation activation : {Activation::none, Activation::relu, Activation::clamp})
         for (const Residual residual : {Residual::none, Residual::last, Residual::first})
             for (const size_t groups : {1, 2})
-                for (const Kernel kernel : {Kernel::windows, Kernel::winograd}) {
-                    if (kernel == Kernel::winograd && groups > 1) continue;
+                for (const Kernel kernel : {Kernel::windows, Kernel::winograd})
                     RoundedCase({.in_channels = 36,
                                  .in_h = 7,
                                  .in_w = 9,
@@ -176,7 +175,6 @@ TEST_F(NhwcBf16Conv2d, AppliesEveryActivationBeforeOrAfterTheResidual) {
                                  .pad_right = 1},
                                 activation, residual)
                         .expect(kernel, nth++ % 4 + 1, kernel == Kernel::windows ? kSumOfF32 : 0.01);
-                }
 }
 
 // What is transformed has more digits than bf16.

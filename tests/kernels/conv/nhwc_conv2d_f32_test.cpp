@@ -89,15 +89,38 @@ TEST(NhwcWinogradConv2dF32, ComputesImagesOfAnySizeAndPadding) {
     });
 }
 
+TEST(NhwcWinogradConv2dF32, ComputesGroupsOfChannels) {
+    for_each_target([] {
+        int nth = 1;
+        for (const size_t groups : {2, 3, 5})
+            for (const size_t in : {1, 8, 19})
+                for (const size_t out : {3, 16, 70})
+                    expect_conv({.batch = 2,
+                                 .in_channels = groups * in,
+                                 .in_h = 5,
+                                 .in_w = 8,
+                                 .out_channels = groups * out,
+                                 .groups = groups,
+                                 .kernel_h = 3,
+                                 .kernel_w = 3,
+                                 .pad_top = 1,
+                                 .pad_left = 1,
+                                 .pad_bottom = 1,
+                                 .pad_right = 1},
+                                nth++ % 5 + 1, Activation::relu, true, Residual::last);
+    });
+}
+
 // Tiles are repeated window by window where they meet what is no number.
 TEST(NhwcWinogradConv2dF32, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
     constexpr size_t kChannels = 40, kSide = 9;
     constexpr float kInf = std::numeric_limits<float>::infinity();
+    size_t turn = 0;
     for (const float odd : {std::numeric_limits<float>::quiet_NaN(), kInf, -kInf}) {
         Conv2dArgs g;
         g.in_channels = g.out_channels = kChannels, g.in_h = g.in_w = g.out_h = g.out_w = kSide;
-        g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1;
-        std::vector<float> x(kChannels * kSide * kSide), w(kChannels * kChannels * 9),
+        g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1, g.groups = 1 + turn++ % 2;
+        std::vector<float> x(kChannels * kSide * kSide), w(kChannels * kChannels / g.groups * 9),
             y(kChannels * kSide * kSide);
         for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) / 4 - 1;
         for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 5) / 8 - 0.25f;
@@ -124,6 +147,9 @@ TEST(NhwcWinogradConv2dF32, IsChosenForSquareWindowsOfManyChannelsOnly) {
     g.in_channels = g.out_channels = 32, g.in_h = g.in_w = g.out_h = g.out_w = 8;
     g.kernel_h = g.kernel_w = 3, g.pad_top = g.pad_left = 1;
     EXPECT_TRUE(has_nhwc_winograd_conv2d(g));
+    Conv2dArgs grouped = g;
+    grouped.in_channels = grouped.out_channels = 64, grouped.groups = 2;
+    EXPECT_TRUE(has_nhwc_winograd_conv2d(grouped));
     const auto without = [&](auto change) {
         Conv2dArgs changed = g;
         change(changed);

@@ -63,11 +63,12 @@ TEST(BlockFormat, DequantizesToGgmlsFloats) {
 TEST(BlockFormat, KeepsScalesInF32) {
     // Far below what f16 holds.
     const std::vector<float> values = random_floats(32 * 50, 4, -3e-12f, 5e-12f);
-    for (const BlockFormat format : {BlockFormat::q8_0_f32, BlockFormat::q4_0_f32, BlockFormat::q4_1_f32}) {
+    using enum BlockFormat;
+    for (const BlockFormat format : {q8_0_f32, q4_0_f32, q4_1_f32, q8_16_f32, q4_16_f32}) {
         const auto blocks = testing::blocks_of(format, values);
         std::vector<float> back(values.size());
         dequantize(format, blocks.data(), static_cast<int64_t>(values.size()), back.data());
-        const float step = format == BlockFormat::q8_0_f32 ? 5e-12f / 127 : 5e-12f / 7;
+        const float step = name_of(format).starts_with("q8") ? 5e-12f / 127 : 5e-12f / 7;
         for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(back[i], values[i], step) << name_of(format);
     }
 }

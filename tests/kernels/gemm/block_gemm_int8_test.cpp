@@ -58,7 +58,7 @@ std::vector<float> rounded(const Matrix& a) {
     return values;
 }
 
-void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Side side, int way) {
+void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Side side, int variant) {
     SCOPED_TRACE(::testing::Message()
                  << t.m << "x" << t.n << "x" << t.k << " " << name_of(format) << " threads " << nth);
     BlockProduct product(t);
@@ -67,23 +67,23 @@ void expect_product(const BlockCase& t, BlockFormat format, int nth, Guarded::Si
     Guarded packed(packed_floats(b, t.n, t.k), side), guarded_bias(product.bias, side);
     const GemmArgs g = product.args(guarded_bias.data());
     for (int ith = 0; ith < nth; ++ith)
-        block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
+        block_gemm_int8_in(variant, g, format, reinterpret_cast<const std::byte*>(packed.data()), ith, nth);
     product.expect_result([&](size_t i, size_t l) { return a_rounded[i * t.k + l]; }, b.values);
 }
 
-// For every way of multiplying bytes of every instruction set.
+// For every variant of the int8 dot product, on every instruction set.
 template <class Body>
-void for_each_int8_way(Body body) {
+void for_each_int8_variant(Body body) {
     testing::for_each_target([&] {
-        for (int way = 0; way < int8_ways(); ++way) {
-            SCOPED_TRACE(::testing::Message() << "way " << way);
-            body(way);
+        for (int variant = 0; variant < int8_variants(); ++variant) {
+            SCOPED_TRACE(::testing::Message() << "variant " << variant);
+            body(variant);
         }
     });
 }
 
 TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
-    for_each_int8_way([](int way) {
+    for_each_int8_variant([](int variant) {
         size_t turn = 0;
         for (const BlockFormat format : kFormats)
             for (const BlockCase& t : std::initializer_list<BlockCase>{{1, 1, 32},
@@ -97,18 +97,18 @@ TEST_F(BlockGemmInt8, MultipliesByTheExactValuesOfTheBlocks) {
                                                                        {800, 70, 64},
                                                                        {2, 63, 6144}}) {
                 for (Guarded::Side side : {Guarded::Side::front, Guarded::Side::back})
-                    expect_product(t.fitting(format), format, testing::thread_count(turn), side, way);
+                    expect_product(t.fitting(format), format, testing::thread_count(turn), side, variant);
                 ++turn;
             }
     });
 }
 
 TEST_F(BlockGemmInt8, AddsBiasActivationAndResidual) {
-    for_each_int8_way([](int way) {
+    for_each_int8_variant([](int variant) {
         for (const BlockFormat format : kFormats)
             for (int nth : testing::kThreadCounts)
                 expect_product({17, 100, 512, Activation::relu, true, true}, format, nth, Guarded::Side::back,
-                               way);
+                               variant);
     });
 }
 
@@ -142,16 +142,16 @@ TEST_F(BlockGemmInt8, GivesNaNForRowsWithNaNOrInfinityAndLeavesTheOthersAlone) {
         a.at(2, 40) = std::numeric_limits<float>::quiet_NaN();
         a.at(5, 95) = -std::numeric_limits<float>::infinity();
         Matrix c(m, n, 0, 3), expected(m, n, 0, 3);
-        const auto run = [&](const Matrix& from, Matrix& to, int way) {
+        const auto run = [&](const Matrix& from, Matrix& to, int variant) {
             GemmArgs g;
             g.m = m, g.n = n, g.k = k;
             g.a = from.data(), g.lda = from.stride;
             g.c = to.data(), g.ldc = to.stride;
-            block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
+            block_gemm_int8_in(variant, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
         };
-        for_each_int8_way([&](int way) {
-            run(a, c, way);
-            run(clean, expected, way);
+        for_each_int8_variant([&](int variant) {
+            run(a, c, variant);
+            run(clean, expected, variant);
             for (size_t i = 0; i < m; ++i)
                 for (size_t j = 0; j < n; ++j)
                     if (i == 2 || i == 5)
@@ -176,13 +176,13 @@ TEST_F(BlockGemmInt8, HoldsTheLargestCodes) {
         Matrix a(m, k, 0, 1);
         for (size_t i = 0; i < m; ++i)
             for (size_t l = 0; l < k; ++l) a.at(i, l) = i % 2 ? -1.0f : 1.0f;
-        for_each_int8_way([&](int way) {
+        for_each_int8_variant([&](int variant) {
             Matrix c(m, n, 0, 3);
             GemmArgs g;
             g.m = m, g.n = n, g.k = k;
             g.a = a.data(), g.lda = a.stride;
             g.c = c.data(), g.ldc = c.stride;
-            block_gemm_int8_in(way, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
+            block_gemm_int8_in(variant, g, format, reinterpret_cast<const std::byte*>(packed.data()), 0, 1);
             for (size_t i = 0; i < m; ++i)
                 for (size_t j = 0; j < n; ++j) {
                     double sum = 0;

@@ -25,7 +25,7 @@ struct Size {
 
 // Multiplies random rows and compares with sums in f64 over value(j, l); memory beyond y and x is guarded.
 void expect_product(const Size& size, Guarded::Side side, const std::function<double(size_t, size_t)>& value,
-                    const std::function<void(const FewRows&)>& multiply) {
+                    const std::function<void(const GemvArgs&)>& multiply) {
     SCOPED_TRACE(::testing::Message() << size.rows << "x" << size.n << "x" << size.k);
     const std::vector<float> values = random_floats(size.rows * size.k, 7);
     Guarded x(values, side), y(std::vector<float>(size.rows * size.n, NAN), side);
@@ -47,7 +47,7 @@ constexpr Size kSizes[] = {{1, 1, 1},  {1, 4, 16}, {2, 5, 31},   {3, 7, 33},
 constexpr Size kGroupedSizes[] = {{1, 1, 32}, {1, 4, 64}, {2, 5, 96}, {3, 7, 32}, {4, 8, 256}, {9, 6, 160}};
 constexpr Guarded::Side kSides[] = {Guarded::Side::front, Guarded::Side::back};
 
-TEST(FewRows, MultiplyRowsOfAMatrixInF32) {
+TEST(GemvArgs, MultiplyRowsOfAMatrixInF32) {
     for_each_target([] {
         for (const Guarded::Side side : kSides)
             for (const Size& size : kSizes) {
@@ -57,12 +57,12 @@ TEST(FewRows, MultiplyRowsOfAMatrixInF32) {
                 Guarded memory(w, side);
                 expect_product(
                     size, side, [&](size_t j, size_t l) { return w[j * stride + l]; },
-                    [&](const FewRows& g) { gemv_f32(g, memory.data(), static_cast<ptrdiff_t>(stride)); });
+                    [&](const GemvArgs& g) { gemv_f32(g, memory.data(), static_cast<ptrdiff_t>(stride)); });
             }
     });
 }
 
-TEST(FewRows, MultiplyHalvesByTheirExactValues) {
+TEST(GemvArgs, MultiplyHalvesByTheirExactValues) {
     for_each_target([] {
         for (const bool is_bf16 : {false, true})
             for (const Guarded::Side side : kSides)
@@ -79,9 +79,9 @@ TEST(FewRows, MultiplyHalvesByTheirExactValues) {
                             const std::uint16_t half = halves[j * size.k + l];
                             return is_bf16 ? bfloat_to_float(half) : half_to_float(half);
                         },
-                        [&](const FewRows& g) {
-                            few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(memory.data()),
-                                            static_cast<ptrdiff_t>(size.k), is_bf16);
+                        [&](const GemvArgs& g) {
+                            gemv_half(g, reinterpret_cast<const std::uint16_t*>(memory.data()),
+                                      static_cast<ptrdiff_t>(size.k), is_bf16);
                         });
                 }
     });
@@ -123,10 +123,10 @@ void expect_affine_product(const Size& size, int bits, bool has_biases, Guarded:
             const double scale = scales[group];
             return scale * codes[at] + (has_biases ? static_cast<double>(biases[group]) : -offset * scale);
         },
-        [&](const FewRows& g) { few_rows_affine(g, w); });
+        [&](const GemvArgs& g) { gemv_affine(g, w); });
 }
 
-TEST(FewRows, MultiplyAffineCodesByTheValuesThatTheyStandFor) {
+TEST(GemvArgs, MultiplyAffineCodesByTheValuesThatTheyStandFor) {
     for_each_target([] {
         for (const int bits : {4, 5, 8})
             for (const bool has_biases : {false, true})

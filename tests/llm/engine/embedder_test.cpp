@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "llm/small_ranker.h"
 #include "llm/tiny_model.h"
 
 namespace headrace::llm {
@@ -17,7 +18,8 @@ std::vector<TextVectors> embed_all(const std::string& pooling, int normalize) {
     Settings settings = tiny_settings();
     settings.context.embeddings = true;
     settings.context.pooling = pooling;
-    const Result<Runner> runner = open_runner(tiny_model(), settings);
+    const Result<Runner> runner = pooling == "rank" ? open_runner(std::string_view(small_ranker()), settings)
+                                                    : open_runner(tiny_model(), settings);
     if (!runner.ok()) throw std::runtime_error(runner.error().message);
     settings.request.embd_normalize = normalize;
     const auto vectors =

@@ -1,12 +1,11 @@
 #include "llm/grammar/grammars.h"
 
-#include <common/json-schema-to-grammar.h>
-#include <common/json.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
+#include "llm/schema/schema_grammar.h"
 #include "llm/structured_schemas.h"
 #include "llm/tiny_model.h"
 
@@ -82,7 +81,7 @@ protected:
 TEST_F(GrammarsTest, LetTheSameTokensComeNextAsLlamaCppForTwentySchemas) {
     for (const auto& [name, schema] : structured_schemas()) {
         SCOPED_TRACE(name);
-        compare(json_schema_to_grammar(common_json::parse(schema)), 4, 60);
+        compare(schema_grammar(schema).value(), 4, 60);
     }
     EXPECT_GT(compared, 1500);
 }

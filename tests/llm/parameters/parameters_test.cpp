@@ -249,9 +249,9 @@ TEST(ParametersPage, ShowsEveryRowOnce) {
         EXPECT_NE(at, page.npos) << row->path;
         EXPECT_EQ(page.find(cell, at + 1), page.npos) << row->path;
     }
-    EXPECT_THAT(page,
-                HasSubstr("| `sampling.temp` | `temp`, `temperature` | a number from 0 to 2; else an error | "
-                          "`0.8` | request |"));
+    EXPECT_THAT(
+        page, HasSubstr("| `sampling.temp` | `temp`, `temperature` | a number of at least 0; else an error | "
+                        "`0.8` | request |"));
     EXPECT_THAT(page, HasSubstr("\"min_p\",\"xtc\",\"temperature\"]` |"));
     EXPECT_THAT(page, HasSubstr("| `dry_sequence_breakers` | a text or a list of at least one |"));
     EXPECT_THAT(

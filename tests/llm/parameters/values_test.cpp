@@ -32,7 +32,8 @@ std::string error_of(std::string_view json, Level level = Level::request) {
 }
 
 TEST(ParameterValues, NameTheParameterTheValueAndWhatWouldBeRight) {
-    EXPECT_EQ(error_of(R"({"temperature": 2.5})"), "'temperature' is 2.5; it must be a number from 0 to 2");
+    EXPECT_EQ(error_of(R"({"temperature": -2.5})"),
+              "'temperature' is -2.5; it must be a number of at least 0");
     EXPECT_EQ(error_of(R"({"sampling": {"top-p": -0.1}})"),
               "'sampling.top-p' is -0.1; it must be a number from 0 to 1");
     EXPECT_EQ(error_of(R"({"penalty_last_n": -2})"),

@@ -238,23 +238,6 @@ TEST(LanguageModel, MakesAVectorOfEachToken) {
     EXPECT_EQ(thrown_by([&] { writes.rerank("Hi", {"a"}); }).code, Code::unsupported);
 }
 
-TEST(LanguageModel, RanksDocuments) {
-    LanguageModel model = load({{"embeddings", true}, {"pooling", "rank"}});
-    ASSERT_EQ(model.kind(), ModelKind::scores);
-    const RankScores ranked = model.rerank("What is 2+3?", {"2+3=5", "My name is Ada."});
-    ASSERT_THAT(ranked.scores, SizeIs(2));
-    EXPECT_GT(ranked.tokens, 20);
-    // This model has no head for classes: llama.cpp gives the first of its numbers, for the first text only.
-    EXPECT_EQ(model.rerank("What is 2+3?", {"2+3=5"}).scores[0], ranked.scores[0]);
-    EXPECT_NE(model.rerank("What is 2+3?", {"My name is Ada."}).scores[0], ranked.scores[0]);
-    EXPECT_NE(model.rerank("My name is Ada.", {"2+3=5"}).scores[0], ranked.scores[0]);
-    const Thrown second = thrown_by([&] { model.rerank("Hi", {"a", std::string(1 << 20, 'x')}); });
-    EXPECT_EQ(second.code, Code::prompt_too_long);
-    EXPECT_THAT(second.message, HasSubstr("document 1 "));
-    EXPECT_THAT(model.rerank("Hi", {}).scores, SizeIs(0));
-    EXPECT_EQ(thrown_by([&] { model.embed({"Hi"}); }).code, Code::unsupported);
-}
-
 TEST(LanguageModel, CountsWhatItDid) {
     LanguageModel model = load({{"n_ctx", 448}});
     model.generate("What is 2+3?");

@@ -293,7 +293,8 @@ TEST(ModelOutlines, SayWhatALoadWillTake) {
     EXPECT_EQ(outline.architecture, "llama");
     EXPECT_EQ(outline.weight_bytes, info.bytes);
     EXPECT_GT(info.context_bytes, 0);
-    EXPECT_EQ(outline.context_bytes, info.context_bytes);
+    EXPECT_GT(outline.context_bytes, info.context_bytes)
+        << "the buffers that compute are of the context, too";
     EXPECT_EQ(outline_model(kTinyModel, options, false).context_bytes, 0);
     const TemporaryFolder folder;
     folder.write("mmproj.gguf", std::string(1000, '-'));

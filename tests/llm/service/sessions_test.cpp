@@ -10,6 +10,7 @@
 namespace headrace::llm {
 namespace {
 
+using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
 TEST(SessionThreads, LetOneRequestInAtATime) {
@@ -37,6 +38,18 @@ TEST(Session, IsBusyWhileAnAnswerIsReadPieceByPiece) {
     EXPECT_EQ(session.enter(false).error().code, Code::busy);
     session.leave();
     EXPECT_TRUE(session.enter(false).ok());
+}
+
+TEST(Session, IsCalledByItsNameWhereItHasOne) {
+    Session named("ada", "session:ada"), nameless("", "anonymous:3");
+    for (Session* session : {&named, &nameless}) ASSERT_TRUE(session->enter(true).ok());
+    EXPECT_THAT(named.enter(false).error().message, StartsWith("the session 'ada' has an answer"));
+    EXPECT_THAT(nameless.enter(false).error().message, StartsWith("the conversation has an answer"));
+    for (Session* session : {&named, &nameless}) session->leave();
+    ASSERT_TRUE(nameless.enter(false).ok());
+    const Patience none{.until = std::chrono::steady_clock::now()};
+    EXPECT_EQ(nameless.enter(false, none).error().message,
+              "another request of the conversation took all the time");
 }
 
 TEST(SessionThreads, WakeAWaitingRequestThatIsCancelled) {

@@ -15,8 +15,8 @@ bool is_one_of(const std::string_view (&names)[count], const mx::Primitive& prim
 
 bool is_in_row_order(const array& x) {
     static constexpr std::string_view kAlways[] = {
-        "AddMM",          "AttentionLoop", "CheckedNumbers", "Contiguous", "Dequantise",
-        "FewRowsProduct", "HostLoop",      "InPlaceWrite",   "Matmul",     "QuantizedMatmul"};
+        "AddMM", "AttentionLoop", "CheckedNumbers", "Contiguous", "Dequantise",
+        "Gemv",  "HostLoop",      "InPlaceWrite",   "Matmul",     "QuantizedMatmul"};
     static constexpr std::string_view kAsTheirInput[] = {"AsType",    "ExpandDims", "Flatten", "Reshape",
                                                          "Unflatten", "Softmax",    "Squeeze"};
     // Of arrays of one shape; a number that is repeated would be a Broadcast.

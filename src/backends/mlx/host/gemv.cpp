@@ -15,7 +15,7 @@
 namespace headrace::mlx {
 namespace {
 
-using kernels::FewRows;
+using kernels::GemvArgs;
 
 /// Weights from which on calling another thread takes less time than it saves.
 constexpr std::size_t kWorthSharing = 1 << 18;
@@ -37,10 +37,10 @@ public:
     int inner() const { return shape_[1]; }
     int rows() const { return shape_[2]; }
 
-    void multiply(const FewRows& g, int outer, int inner) const {
+    void multiply(const GemvArgs& g, int outer, int inner) const {
         if (g.n * g.k < kWorthSharing) return multiply_rows(g, outer, inner, 0);
         in_parts(g.n, kRowsOfTile, [&](std::size_t begin, std::size_t end) {
-            FewRows part = g;
+            GemvArgs part = g;
             part.y += begin;
             part.n = end - begin;
             multiply_rows(part, outer, inner, static_cast<std::ptrdiff_t>(begin));
@@ -62,7 +62,7 @@ private:
     };
 
     /// The matrix's rows from `first` on.
-    void multiply_rows(const FewRows& g, int outer, int inner, std::ptrdiff_t first) const {
+    void multiply_rows(const GemvArgs& g, int outer, int inner, std::ptrdiff_t first) const {
         const char* values = values_.matrix(outer, inner, first);
         const std::ptrdiff_t stride = values_.strides[2];
         if (format_)
@@ -70,15 +70,15 @@ private:
         else if (dtype_ == mx::float32)
             kernels::gemv_f32(g, reinterpret_cast<const float*>(values), stride);
         else
-            kernels::few_rows_halves(g, reinterpret_cast<const std::uint16_t*>(values), stride,
-                                     dtype_ == mx::bfloat16);
+            kernels::gemv_half(g, reinterpret_cast<const std::uint16_t*>(values), stride,
+                               dtype_ == mx::bfloat16);
     }
 
-    void multiply_codes(const FewRows& g, int outer, int inner, std::ptrdiff_t first) const {
+    void multiply_codes(const GemvArgs& g, int outer, int inner, std::ptrdiff_t first) const {
         const auto floats = [&](const Memory& part) {
             return reinterpret_cast<const float*>(part.data ? part.matrix(outer, inner, first) : nullptr);
         };
-        kernels::few_rows_affine(
+        kernels::gemv_affine(
             g, {.codes = reinterpret_cast<const std::uint8_t*>(values_.matrix(outer, inner, first)),
                 .scales = floats(scales_),
                 .biases = floats(biases_),
@@ -143,9 +143,9 @@ void multiply_chosen(const Rows& x, const std::int32_t* numbers, int used, const
 }
 
 /// Inputs: x, then numbers where matrices are chosen, then the matrices' parts.
-class FewRowsProduct : public mx::Primitive {
+class Gemv : public mx::Primitive {
 public:
-    FewRowsProduct(mx::Stream stream, const QuantFormat* format, bool by_numbers)
+    Gemv(mx::Stream stream, const QuantFormat* format, bool by_numbers)
         : Primitive(stream), format_(format), by_numbers_(by_numbers) {}
 
     void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override {
@@ -163,7 +163,7 @@ public:
     void eval_gpu(const std::vector<array>&, std::vector<array>&) override {
         throw std::runtime_error("a product of few rows was put on a GPU stream; it belongs to the CPU's");
     }
-    const char* name() const override { return "FewRowsProduct"; }
+    const char* name() const override { return "Gemv"; }
 
 private:
     const QuantFormat* format_;
@@ -173,13 +173,13 @@ private:
 array product(mx::Stream stream, std::vector<array> inputs, const StoredMatrices& matrices, Shape shape) {
     const bool by_numbers = inputs.size() > 1;
     inputs.insert(inputs.end(), matrices.parts.begin(), matrices.parts.end());
-    return array(std::move(shape), mx::float32,
-                 std::make_shared<FewRowsProduct>(stream, matrices.format, by_numbers), std::move(inputs));
+    return array(std::move(shape), mx::float32, std::make_shared<Gemv>(stream, matrices.format, by_numbers),
+                 std::move(inputs));
 }
 
 }  // namespace
 
-array few_rows_product(mx::Stream stream, const array& x, const StoredMatrices& matrices, Shape shape) {
+array gemv(mx::Stream stream, const array& x, const StoredMatrices& matrices, Shape shape) {
     return product(stream, {in_row_order(x)}, matrices, std::move(shape));
 }
 

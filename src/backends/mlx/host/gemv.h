@@ -19,7 +19,7 @@ struct StoredMatrices {
 ///
 /// x: [outer, inner, rows, columns] in f32, where `outer` and `inner` may be multiples of the matrices': as
 /// many neighbours share one. The result has `shape`, with matrices' rows as its columns.
-array few_rows_product(mx::Stream stream, const array& x, const StoredMatrices& matrices, Shape shape);
+array gemv(mx::Stream stream, const array& x, const StoredMatrices& matrices, Shape shape);
 
 /// Each row times the matrix that a number chooses. x: [tokens, used or 1, columns]; numbers: [tokens, used]
 /// in i32, of inner matrices; the result [tokens, used, matrices' rows].

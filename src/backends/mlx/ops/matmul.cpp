@@ -16,7 +16,7 @@ constexpr std::int64_t kRowsOfPrompt = 16;
 
 /// On the CPU, rows that share a matrix below which it is read as it is, once for each few of them. From here
 /// on a product in f32 is faster.
-constexpr std::int64_t kFewRows = 8;
+constexpr std::int64_t kGemvRows = 8;
 
 bool is_operand(const ggml_tensor* t) { return is_float(t->type) || is_quantized(t->type); }
 
@@ -55,11 +55,11 @@ bool is_readable(const ggml_tensor* matrices) {
     return !is_packed(matrices) || quant_format(matrices->type)->is_affine();
 }
 
-bool has_few_rows(const ggml_tensor* t) {
+bool is_gemv(const ggml_tensor* t) {
     const ggml_tensor *weights = t->src[0], *x = t->src[1];
     const bool in_codes = is_packed(weights);
     if (!on_cpu() || !is_readable(weights)) return false;
-    return x->ne[1] * (x->ne[2] / weights->ne[2]) < (in_codes ? kRowsOfPrompt : kFewRows);
+    return x->ne[1] * (x->ne[2] / weights->ne[2]) < (in_codes ? kRowsOfPrompt : kGemvRows);
 }
 
 StoredMatrices stored(Builder& b, const ggml_tensor* matrices) {
@@ -105,8 +105,7 @@ array multiply_converted(Builder& b, const ggml_tensor* weights, const array& x)
 
 void translate_mul_mat(Builder& b, const ggml_tensor* t) {
     const ggml_tensor *weights = t->src[0], *x = t->src[1];
-    if (has_few_rows(t))
-        return b.define(t, few_rows_product(b.host(), b.f32(x), stored(b, weights), shape_of(t)));
+    if (is_gemv(t)) return b.define(t, gemv(b.host(), b.f32(x), stored(b, weights), shape_of(t)));
     if (can_multiply_packed(weights))
         return b.define(t, uses_codes(t) ? multiply_codes(b.packed(weights), b.f32(x))
                                          : multiply_converted(b, weights, b.f32(x)));
@@ -170,7 +169,7 @@ constexpr OpRow kRows[] = {
 std::span<const OpRow> matmul_ops() { return kRows; }
 
 std::optional<array> biased_matmul(Builder& b, const ggml_tensor* t, const array& bias) {
-    if (has_few_rows(t) || can_multiply_packed(t->src[0]) || !same_batch(t)) return std::nullopt;
+    if (is_gemv(t) || can_multiply_packed(t->src[0]) || !same_batch(t)) return std::nullopt;
     return mx::addmm(bias, b.f32(t->src[1]), transposed(b.weight(t->src[0])));
 }
 

@@ -1,8 +1,10 @@
+#include <array>
+
 #include "doors/onnx/ops/elementwise.h"
+#include "doors/onnx/ops/few_bits.h"
 #include "doors/onnx/ops/linear_algebra.h"
 #include "doors/onnx/ops/normalization.h"
 #include "doors/onnx/ops/onnx_node.h"
-#include "ir/constant.h"
 
 /// Operators of ONNX Runtime's own domain that exported transformers have.
 namespace headrace::onnx {
@@ -54,9 +56,7 @@ struct PackedMatrix {
 PackedMatrix packed_matrix_of(const Node& node) {
     PackedMatrix m{node.integer("N", 0), node.integer("K", 0), node.integer("bits", 4),
                    node.integer("block_size", 0), 0};
-    if (m.bits != 2 && m.bits != 4 && m.bits != 8)
-        throw Refused(fmt::format("bits is {}; 2, 4 and 8 are read", m.bits),
-                      "Quantise the model with one of these");
+    check_bits(m.bits, "bits");
     invalid_if(std::min({m.n, m.k, m.block}) < 1, "N is {}, K {} and block_size {}; each must be at least 1",
                m.n, m.k, m.block);
     m.blocks = divided_up(m.k, m.block).size();
@@ -76,11 +76,6 @@ Operand known_numbers(const Node& node, std::size_t index, std::string_view what
     invalid_if(!x->has_numbers() || x->known->count() < count, "{} (input {}) has {} numbers of {}", what,
                index, x->known->count(), count);
     return x;
-}
-
-std::int64_t bits_at(const std::byte* row, std::int64_t i, std::int64_t bits) {
-    const std::int64_t shift = i * bits % 8;
-    return std::to_integer<std::int64_t>(row[i * bits / 8]) >> shift & ((1 << bits) - 1);
 }
 
 /// [n, row_bytes]
@@ -160,37 +155,14 @@ Operand unpacked_matrix(OpWriter& g, const Node& node) {
 
 // --- that stay in blocks
 
-/// Whether the matrix stays in blocks: of 32 elements or multiples, all whole, with zero points in bits.
+/// Whether the matrix stays in blocks: of 16 elements or multiples, all whole, with zero points among the
+/// codes.
 bool stays_in_blocks(const Node& node, const PackedMatrix& m) {
-    const Operand zeros = node.optional(3);
-    return m.block % kBlockElements == 0 && m.k == m.blocks * m.block && !node.optional(4) &&
-           (!zeros || zeros->type == ElementType::u8);
-}
-
-template <class T>
-Operand known_elements(std::vector<std::int64_t> shape, std::span<const T> elements, ElementType type) {
-    auto data = value_or_refuse(copy_constant(std::as_bytes(elements), "a matrix of few bits"));
-    return known(Elements{.shape = std::move(shape), .data = std::move(data), .items = {}}, type);
-}
-
-/// Numbers of few bits in u4, two a byte, or in u8 as they are.
-Operand known_codes(const PackedMatrix& m, std::int64_t columns, const std::vector<std::uint8_t>& codes) {
-    if (m.bits == 8) return known_elements<std::uint8_t>({m.n, columns}, codes, ElementType::u8);
-    std::vector<std::uint8_t> pairs((codes.size() + 1) / 2);
-    for (std::size_t i = 0; i < codes.size(); ++i)
-        pairs[i / 2] = static_cast<std::uint8_t>(pairs[i / 2] | codes[i] << (i % 2 * 4));
-    return known_elements<std::uint8_t>({m.n, columns}, pairs, ElementType::u4);
-}
-
-/// [n, k]; of 4 and 8 bits the model's own bytes.
-Operand codes_of(const PackedMatrix& m, const Operand& packed) {
-    if (m.bits != 2)
-        return known(Elements{.shape = {m.n, m.k}, .data = packed->known->data, .items = {}},
-                     m.bits == 4 ? ElementType::u4 : ElementType::u8);
-    std::vector<std::uint8_t> codes;
-    for (std::int64_t i = 0; i < m.n * m.k; ++i)
-        codes.push_back(static_cast<std::uint8_t>(bits_at(packed->known->data->bytes.data(), i, m.bits)));
-    return known_codes(m, m.k, codes);
+    const auto is_code = [&](float zero) {
+        return zero == std::floor(zero) && zero >= 0 && zero < static_cast<float>(1 << m.bits);
+    };
+    return m.block % (kBlockElements / 2) == 0 && m.k % kBlockElements == 0 && m.k == m.blocks * m.block &&
+           !node.optional(4) && std::ranges::all_of(zero_points_of(node, m), is_code);
 }
 
 /// A product with the matrix by scales in f32 and its codes, which passes leave in blocks.
@@ -200,9 +172,9 @@ Operand product_of_blocks(OpWriter& g, const Node& node, const PackedMatrix& m) 
     std::vector<std::uint8_t> zeros;
     for (const float zero : zero_points_of(node, m)) zeros.push_back(static_cast<std::uint8_t>(zero));
     const Operand matrix =
-        g.op("dequantize_linear",
-             {codes_of(m, packed), known_elements<float>({m.n, m.blocks}, scales, ElementType::f32),
-              known_codes(m, m.blocks, zeros)});
+        g.op("dequantize_linear", {codes_of_rows(g, packed, own_order(m.n), m.k, m.bits),
+                                   known_elements<float>({m.n, m.blocks}, scales, ElementType::f32),
+                                   known_codes(m.n, m.blocks, m.bits, zeros)});
     Operand x = g.cast(node.x(), ElementType::f32);
     const bool is_list = g.rank(x) == 1;
     if (is_list) x = g.reshape(x, {1, m.k});
@@ -222,6 +194,47 @@ Operand matmul_n_bits(OpWriter& g, const Node& node) {
     return bias ? g.op("add", {y, bias}) : y;
 }
 
+// --- four bits that stand for real numbers
+
+/// FP4's and NF4's numbers, of a block whose largest is 1.
+constexpr std::array<std::array<float, 16>, 2> kBnb4Numbers{
+    {{0.0F, 1.0F / 192, 2.0F / 3, 1.0F, 1.0F / 3, 1.0F / 2, 1.0F / 6, 1.0F / 4, -0.0F, -1.0F / 192, -2.0F / 3,
+      -1.0F, -1.0F / 3, -1.0F / 2, -1.0F / 6, -1.0F / 4},
+     {-1.0F, -0.6961928009986877F, -0.5250730514526367F, -0.39491748809814453F, -0.28444138169288635F,
+      -0.18477343022823334F, -0.09105003625154495F, 0.0F, 0.07958029955625534F, 0.16093020141124725F,
+      0.24611230194568634F, 0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F,
+      0.7229568362236023F, 1.0F}}};
+
+/// x times the transpose of a matrix [N, K] whose blocks, over rows' ends, have their largest number beside
+/// them; the high bits of a byte come first.
+Operand matmul_bnb4(OpWriter& g, const Node& node) {
+    const std::int64_t n = node.integer("N"), k = node.integer("K"), block = node.integer("block_size"),
+                       kind = node.integer("quant_type");
+    refuse_if(!node.flag("transB", true), "transB is 0; only 1 is read");
+    invalid_if(std::min({n, k, block}) < 1, "N is {}, K {} and block_size {}; each must be at least 1", n, k,
+               block);
+    invalid_if(kind != 0 && kind != 1, "quant_type is {}; it is 0 (FP4) or 1 (NF4)", kind);
+    const Dim all = Dim(n) * Dim(k);
+    const std::int64_t count = all.size();
+    const Operand packed = known_numbers(node, 1, "the weights", (count + 1) / 2),
+                  largest = known_numbers(node, 2, "absmax", divided_up(count, block).size());
+    invalid_if(packed->type != ElementType::u8, "the weights (input 1) are {}, not u8",
+               name_of(packed->type));
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+    g.budget().constant(bytes);
+    auto buffer = value_or_refuse(AlignedBuffer::allocate(bytes, "a matrix of few bits"));
+    auto* out = reinterpret_cast<float*>(buffer.data());
+    const std::byte* from = packed->known->data->bytes.data();
+    const auto& numbers = kBnb4Numbers[static_cast<std::size_t>(kind)];
+    for (std::int64_t i = 0; i < count; ++i) {
+        const int code = std::to_integer<int>(from[i / 2]) >> (i % 2 == 0 ? 4 : 0) & 15;
+        out[i] = numbers[static_cast<std::size_t>(code)] * static_cast<float>(largest->real(i / block));
+    }
+    const Operand matrix = known(
+        Elements{.shape = {n, k}, .data = own_constant(std::move(buffer)), .items = {}}, ElementType::f32);
+    return matrix_product(g, node.x(), g.transpose(g.cast(matrix, node.x()->type), {1, 0}));
+}
+
 }  // namespace
 
 std::span<const Operator> contrib_operators() {
@@ -229,6 +242,8 @@ std::span<const Operator> contrib_operators() {
         {"BiasGelu", 1, gelu_with_bias, "2 -> 1", kMicrosoft},
         {"FastGelu", 1, gelu_with_bias, "1..2 -> 1", kMicrosoft},
         {"Gelu", 1, contrib_gelu, "1 -> 1", kMicrosoft},
+        {"MatMulBnb4", 1, matmul_bnb4,
+         "3 -> 1, K int, N int, block_size int, quant_type int, training_mode int, transB int", kMicrosoft},
         {"MatMulNBits", 1, matmul_n_bits,
          "3..6 -> 1, K int, N int, accuracy_level int, bits int, block_size int, weight_prepacked int",
          kMicrosoft},

@@ -13,28 +13,61 @@ Operand swiglu(OpWriter& g, const Node& node) {
     return g.op("mul", {gate, node.operand(1)});
 }
 
-/// Of each channel by itself, over this and earlier positions; the last ones are given on.
-Results causal_convolution(OpWriter& g, const Node& node) {
-    const Operand x = node.x(), weight = node.operand(1);
+/// Of each channel by itself, over this and earlier positions of x [batch, channels, positions]; the last
+/// ones are given on.
+Results convolved_with_past(OpWriter& g, const Node& node, const Operand& x, const Operand& given) {
+    const Operand weight = node.operand(1);
     const Shape shape = g.shape(x), filter = g.shape(weight);
     invalid_if(shape.size() != 3 || filter.size() != 3,
                "the input and the filter have {} and {} dimensions, not 3", shape.size(), filter.size());
-    const std::int64_t kept = g.fixed(filter[2], "the length of the filter") - 1;
+    const std::int64_t dilation = node.integer("dilation", 1);
+    invalid_if(dilation < 1, "dilation is {}; at least 1", dilation);
+    const std::int64_t taps = g.fixed(filter[2], "the length of the filter");
     const std::int64_t channels = g.fixed(shape[1], "the number of channels");
-    invalid_if(kept < 0, "the filter (input 1) has no elements");
+    invalid_if(taps < 1, "the filter (input 1) has no elements");
+    const Dim kept = Dim(taps - 1) * dilation;
+    OpWriter::check_extent(kept.size());
     const std::string activation = node.text("activation", "none");
     invalid_if(activation != "none" && activation != "silu" && activation != "swish",
                "activation is '{}'; none, silu and swish are ONNX's", activation);
-    const Operand past =
-        node.optional(3) ? node.optional(3) : g.filled(0, x->type, {shape[0], shape[1], kept});
-    const Operand whole = kept > 0 ? g.concat({past, x}, 2) : x;
-    Window window{{filter[2]}, {1}, {1}, {0}, {0}};
+    const Operand past = given ? given : g.filled(0, x->type, {shape[0], shape[1], kept});
+    const Operand whole = kept.is(0) ? x : g.concat({past, x}, 2);
+    Window window{{filter[2]}, {1}, {dilation}, {0}, {0}};
     const Operand y = convolve(g, whole, weight, node.optional(2), window, channels);
     const Operand present = g.cut(whole, 2, g.shape(whole)[2] - kept, kept);
     return {activation == "none" ? y : g.op("silu", {y}), present};
 }
 
+Results causal_convolution(OpWriter& g, const Node& node) {
+    return convolved_with_past(g, node, node.x(), node.optional(3));
+}
+
 // --- ONNX Runtime's
+
+/// [batch, positions, ...] as [batch, channels, positions].
+Operand with_positions_last(OpWriter& g, const Operand& x) {
+    const Shape s = g.shape(x);
+    invalid_if(s.size() < 3, "an operand has {} dimensions; 3 are the least with channels_last", s.size());
+    const Dim channels = product_of(Shape(s.begin() + 2, s.end()));
+    return g.transpose(g.reshape(x, {s[0], s[1], channels}), {0, 2, 1});
+}
+
+Results contrib_causal_convolution(OpWriter& g, const Node& node) {
+    for (const auto& [name, read] :
+         {std::pair<std::string_view, std::int64_t>("ndim", 1), {"state_window", 0}})
+        refuse_if(node.integer(name, read) != read, "{} is {}; only {} is read", name,
+                  node.integer(name, read), read);
+    if (!node.flag("channels_last", false)) return causal_convolution(g, node);
+    const Operand past = node.optional(3);
+    Results found = convolved_with_past(g, node, with_positions_last(g, node.x()),
+                                        past ? with_positions_last(g, past) : nullptr);
+    for (Operand& y : found) {
+        Shape sizes = g.shape(node.x());
+        sizes[1] = g.shape(y).at(2);
+        y = g.reshape(g.transpose(y, {0, 2, 1}), sizes);
+    }
+    return found;
+}
 
 Operand gated_add(OpWriter& g, const Node& node) {
     return g.op("add", {node.x(), g.op("mul", {node.operand(1), node.operand(2)})});
@@ -112,6 +145,9 @@ std::span<const Operator> gated_operators() {
         {"BranchwiseRMSNorm", 1, branchwise_rms_norm, "1..2 -> 1, epsilon float, num_branches int",
          kMicrosoft},
         {"CausalConvWithState", 27, causal_convolution, "2..4 -> 2, activation string"},
+        {"CausalConvWithState", 1, contrib_causal_convolution,
+         "2..4 -> 2, activation string, channels_last int, dilation int, ndim int, state_window int",
+         kMicrosoft},
         {"GatedAdd", 1, gated_add, "3 -> 1", kMicrosoft},
         {"GatedRMSNorm", 1, gated_rms_norm, "3 -> 1, activation string, epsilon float", kMicrosoft},
         {"LinearAttentionGate", 1, linear_attention_gate, "3..4 -> 1..2", kMicrosoft},

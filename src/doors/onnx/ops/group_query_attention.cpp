@@ -166,6 +166,62 @@ Operand contrib_rotary_embedding(OpWriter& g, const Node& node) {
     return is_flat ? joined_heads(g, y) : y;
 }
 
+/// Which of the three positions, of time, height and width, each angle is of.
+std::vector<std::int64_t> positions_of_angles(const Node& node, std::int64_t angles) {
+    const auto sections = node.integer_list("mrope_section").value_or(std::vector<std::int64_t>());
+    const bool is_right = sections.size() == 3 && std::ranges::all_of(sections, [&](std::int64_t n) {
+                              return n >= 0 && n <= angles;
+                          });
+    invalid_if(!is_right || sections[0] + sections[1] + sections[2] != angles,
+               "mrope_section is [{}]; it must be three numbers of which {} are the sum",
+               fmt::join(sections, ", "), angles);
+    const std::int64_t layout = node.integer("mrope_layout", 0);
+    invalid_if(layout != 0 && layout != 1, "mrope_layout is {}; 0 and 1 are there", layout);
+    std::vector<std::int64_t> which(static_cast<std::size_t>(angles));
+    for (std::int64_t i = 0; i < angles; ++i) {
+        std::int64_t& own = which[static_cast<std::size_t>(i)];
+        if (layout == 0)
+            own = (i >= sections[0] ? 1 : 0) + (i >= sections[0] + sections[1] ? 1 : 0);
+        else if (const std::int64_t turn = i % 3; turn != 0)
+            own = i < sections[static_cast<std::size_t>(turn)] * 3 ? turn : 0;
+    }
+    return which;
+}
+
+/// A table's angles at three positions each, [3, batch, steps, angles], as [batch, steps, angles]: of each
+/// angle that at its own position.
+Operand own_angles(OpWriter& g, const Operand& table, const Operand& positions,
+                   const std::vector<std::int64_t>& which) {
+    const Operand all = g.op("gather", {table, positions}, {{"axis", 0}});
+    const Operand last = g.transpose(all, {1, 2, 3, 0});
+    const Shape s = g.shape(last);
+    const auto angles = static_cast<std::int64_t>(which.size());
+    const Operand places = g.expand(g.reshape(known(which), {1, 1, angles, 1}), {s[0], s[1], angles, 1});
+    return g.reshape(g.op("gather_elements", {last, places}, {{"axis", 3}}), {s[0], s[1], angles});
+}
+
+/// As RotaryEmbedding, by three positions of each token.
+Operand contrib_mrotary_embedding(OpWriter& g, const Node& node) {
+    Operand x = node.x();
+    const Operand cos = node.operand(2), sin = node.operand(3);
+    refuse_if(node.flag("is_packed_batching", false),
+              "is_packed_batching is 1; only 0 is read, sequences side by side");
+    const bool is_flat = g.rank(x) == 3;
+    if (is_flat) x = split_heads(g, x, heads_of_rotation(g, node, x, cos));
+    const Shape s = extents_of_rank(g, x, 4, "the input"),
+                table = extents_of_rank(g, cos, 2, "the cosines (input 2)");
+    const Operand positions =
+        g.expand(checked_numbers(g, g.cast(node.operand(1), ElementType::i64), "a position", 0, table[0] - 1),
+                 {3, s[0], s[2]});
+    const std::int64_t angles = g.fixed(table[1], "the number of angles");
+    OpWriter::check_extent(angles);
+    const auto which = positions_of_angles(node, angles);
+    Operand y = rotated(g, x, own_angles(g, cos, positions, which), own_angles(g, sin, positions, which),
+                        node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
+    y = g.times(y, node.real("scale", 1));
+    return is_flat ? joined_heads(g, y) : y;
+}
+
 }  // namespace
 
 std::span<const Operator> group_query_attention_operators() {
@@ -175,6 +231,10 @@ std::span<const Operator> group_query_attention_operators() {
          "kv_num_heads int, local_window_size int, num_heads int, qk_norm_epsilon float, qk_output int, "
          "rotary_interleaved int, scale float, sliding_window_cache int, smooth_softmax int, softcap float, "
          "v_quant_type string",
+         kMicrosoft},
+        {"MRotaryEmbedding", 1, contrib_mrotary_embedding,
+         "4 -> 1, interleaved int, is_packed_batching int, mrope_layout int, mrope_section ints, num_heads "
+         "int, rotary_embedding_dim int, scale float",
          kMicrosoft},
         {"RotaryEmbedding", 1, contrib_rotary_embedding,
          "4 -> 1, interleaved int, is_packed_batching int, num_heads int, rotary_embedding_dim int, scale "

@@ -82,7 +82,17 @@ Operand first_state(OpWriter& g, const Operand& past, const StepInputs& inputs) 
     return g.expand(state, {key[0], key[1], key[3], g.shape(inputs.v)[3]});
 }
 
+/// Queries of one head for several memories.
+Operand repeated_heads(OpWriter& g, const Operand& q, std::int64_t times) {
+    const Shape s = g.shape(q);
+    const Operand wide = g.expand(g.reshape(q, {s[0], s[1], 1, s[2], s[3]}), {s[0], s[1], times, s[2], s[3]});
+    return g.reshape(wide, {s[0], s[1] * times, s[2], s[3]});
+}
+
 Results linear_attention(OpWriter& g, const Node& node) {
+    refuse_if(node.integer("state_window", 0) != 0,
+              "state_window is {}; only 0 is read, the state after the last step",
+              node.integer("state_window", 0));
     constexpr std::array<std::string_view, 4> kRules{"linear", "gated", "delta", "gated_delta"};
     const std::string rule = node.text("update_rule", "gated_delta");
     invalid_if(std::ranges::find(kRules, rule) == kRules.end(), "update_rule is '{}'; {} are ONNX's", rule,
@@ -92,7 +102,9 @@ Results linear_attention(OpWriter& g, const Node& node) {
     const std::int64_t heads = node.integer("q_num_heads"), groups = node.integer("kv_num_heads");
     StepInputs inputs{by_memory_heads(g, query, heads), by_memory_heads(g, node.operand(1), groups),
                       by_memory_heads(g, node.operand(2), groups), nullptr, nullptr};
-    invalid_if(heads % groups != 0, "q_num_heads is {}, which {} kv_num_heads do not divide", heads, groups);
+    invalid_if(heads % groups != 0 && groups % heads != 0,
+               "q_num_heads is {} and kv_num_heads {}; one must divide the other", heads, groups);
+    if (groups > heads) inputs.q = repeated_heads(g, inputs.q, groups / heads);
     if (rule.starts_with("gated") && decay) inputs.gate = by_memory_heads(g, decay, groups);
     if (rule.ends_with("delta") && beta) {
         const Shape sizes = g.shape(beta);
@@ -101,7 +113,8 @@ Results linear_attention(OpWriter& g, const Node& node) {
     const double given = node.real("scale", 0);
     const std::int64_t width = g.fixed(g.shape(inputs.k)[3], "the width of a head");
     const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(width));
-    const auto [state, rows] = all_steps(g, first_state(g, past, inputs), inputs, heads / groups);
+    const auto [state, rows] =
+        all_steps(g, first_state(g, past, inputs), inputs, std::max(heads / groups, std::int64_t{1}));
     const Shape sizes = g.shape(rows);
     const Operand y = g.reshape(g.times(rows, scale), {sizes[0], sizes[1], sizes[2] * sizes[3]});
     return {g.cast(y, query->type), g.cast(state, past ? past->type : query->type)};
@@ -112,7 +125,11 @@ Results linear_attention(OpWriter& g, const Node& node) {
 std::span<const Operator> linear_attention_operators() {
     static const Operator kOperators[] = {
         {"LinearAttention", 27, linear_attention,
-         "3..6 -> 2, chunk_size int, kv_num_heads int, q_num_heads int, scale float, update_rule string"}};
+         "3..6 -> 2, chunk_size int, kv_num_heads int, q_num_heads int, scale float, update_rule string"},
+        {"LinearAttention", 1, linear_attention,
+         "3..6 -> 2, chunk_size int, kv_num_heads int, q_num_heads int, scale float, state_window int, "
+         "update_rule string",
+         kMicrosoft}};
     return kOperators;
 }
 

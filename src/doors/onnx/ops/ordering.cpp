@@ -1,3 +1,4 @@
+#include "doors/onnx/ops/onnx_node.h"
 #include "doors/onnx/reading/numbers.h"
 #include "doors/onnx/reading/operators.h"
 
@@ -60,13 +61,22 @@ Results unique(OpWriter& g, const Node& node) {
     return {g.op("gather", {whole, first}, {{"axis", axis}}), first, found[1], counts};
 }
 
+/// Of a list, in the order in which they come.
+Results contrib_unique(OpWriter& g, const Node& node) {
+    Node plain = onnx_node(node, "Unique", 11, {node.x()});
+    plain.set("sorted", std::int64_t{0});
+    const Results found = unique(g, plain);
+    return {found[0], found[2], found[3]};
+}
+
 }  // namespace
 
 std::span<const Operator> ordering_operators() {
     static const Operator kOperators[] = {
         {"TopK", 1, top_k,
          "1 -> 2, axis int, k int; 10: 2 -> 2, axis int; 11: 2 -> 2, axis int, largest int, sorted int"},
-        {"Unique", 11, unique, "1 -> 1..4, axis int, sorted int"}};
+        {"Unique", 11, unique, "1 -> 1..4, axis int, sorted int"},
+        {"Unique", 1, contrib_unique, "1 -> 3", kMicrosoft}};
     return kOperators;
 }
 

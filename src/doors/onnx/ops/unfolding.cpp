@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "doors/onnx/ops/convolution.h"
 #include "doors/onnx/ops/indexing.h"
@@ -161,6 +162,25 @@ Operand tensor_scatter(OpWriter& g, const Node& node) {
     return g.op("scatter_elements", {cache, g.expand(places, shape), update}, {{"axis", axis}});
 }
 
+/// All windows of an axis, whose elements are a new last axis.
+Operand unfold_tensor(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const int axis = g.axis(x, node.integer("dim", -1));
+    const std::int64_t size = node.integer("size"), step = node.integer("step", 1);
+    const Dim extent = g.shape(x).at(static_cast<std::size_t>(axis));
+    invalid_if(size < 1 || step < 1 || is_at_least(extent, size) == Answer::no,
+               "size is {} and step {}, each at least 1, for an extent of {}", size, step, extent.str());
+    const Dim count = divided_down(extent - size, step) + 1, all = count * size;
+    OpWriter::check_extent(all.is_symbolic() ? size : all.size());
+    const Numbers begins = Numbers(g, g.positions(count)) * step;
+    const Numbers places = begins.shaped({count, 1}) + Numbers(g, g.positions(size)).shaped({1, size});
+    const Operand y = g.op("gather", {x, places.x()}, {{"axis", axis}});
+    std::vector<std::int64_t> order(static_cast<std::size_t>(g.rank(y)));
+    std::iota(order.begin(), order.end(), 0);
+    std::rotate(order.begin() + axis + 1, order.begin() + axis + 2, order.end());
+    return g.transpose(y, order);
+}
+
 }  // namespace
 
 std::span<const Operator> unfolding_operators() {
@@ -168,6 +188,7 @@ std::span<const Operator> unfolding_operators() {
         {"Col2Im", 18, columns_to_image, "3 -> 1, dilations ints, pads ints, strides ints"},
         {"MaxUnpool", 9, max_unpool, "2..3 -> 1, kernel_shape ints, pads ints, strides ints"},
         {"TensorScatter", 24, tensor_scatter, "2..3 -> 1, axis int, mode string"},
+        {"UnfoldTensor", 1, unfold_tensor, "1 -> 1, dim int, size int, step int", kMicrosoft},
     };
     return kOperators;
 }

@@ -1,5 +1,6 @@
 #include "doors/onnx/reading/node_order.h"
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <unordered_map>
@@ -25,6 +26,28 @@ Status visit_read_names(const NodeMessage& node, int depth, const Visit& visit) 
         for (const ValueMessage& result : body.outputs) visit(result.name);
     }
     return success();
+}
+
+/// Of nodes of which some wait for one another: one of them. readers: of each node's results.
+Error cycle_among(const std::vector<NodeMessage>& nodes, const std::vector<std::size_t>& waits_for,
+                  const std::vector<std::vector<std::size_t>>& readers) {
+    constexpr auto kNobody = static_cast<std::size_t>(-1);
+    std::vector<std::size_t> before(nodes.size(), kNobody);  // a node for which each one waits
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (waits_for[i] == 0) continue;
+        at = i;
+        for (std::size_t reader : readers[i]) before[reader] = i;
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) at = before[at];  // as many steps end within a cycle
+    const NodeMessage &node = nodes[at], &other = nodes[before[at]];
+    const auto result_of = [](const NodeMessage& of) {
+        return *std::ranges::find_if(of.outputs, [](std::string_view name) { return !name.empty(); });
+    };
+    return invalid(
+        "the node of output '{}' ({}) waits for that of '{}' ({}), which waits for it: nodes must "
+        "not be a cycle; use Loop for what repeats",
+        result_of(node), node.op, result_of(other), other.op);
 }
 
 }  // namespace
@@ -61,8 +84,7 @@ Result<std::vector<Bytes>> in_order(std::span<const Bytes> nodes) {
         for (std::size_t reader : readers[next])
             if (--waits_for[reader] == 0) ready.push(reader);
     }
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-        if (waits_for[i] > 0) ordered.push_back(nodes[i]);
+    if (ordered.size() < nodes.size()) return cycle_among(messages, waits_for, readers);
     return ordered;
 }
 

@@ -162,9 +162,9 @@ Json anthropic_error(const ApiError& error) {
     std::string type = error.type;
     switch (error.status) {
         case 400:
+        case 405:
         case 415: type = "invalid_request_error"; break;
-        case 404:
-        case 405: type = "not_found_error"; break;
+        case 404: type = "not_found_error"; break;
         case 413: type = "request_too_large"; break;
         case 429: type = "rate_limit_error"; break;
         case 503: type = "overloaded_error"; break;
@@ -180,8 +180,8 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     service.check_request(body);
-    Task task;
-    task.requests.push_back(anthropic_request(body, model->info(), true));
+    ChatBody chat = anthropic_request(body, model->info(), true);
+    Task task{.requests = {std::move(chat.request)}, .options = std::move(chat.options)};
     task.options.streams = Fields(body).flag("stream").value_or(false);
     Parameters& parameters = task.requests.front().parameters;
     add_api_defaults(*model, parameters);
@@ -192,8 +192,9 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
-    const Request request = anthropic_request(body, model->info(), false);
-    return {.body = text_of({{"input_tokens", model->render(request).tokens.size()}})};
+    const ChatBody chat = anthropic_request(body, model->info(), false);
+    return {.body =
+                text_of({{"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

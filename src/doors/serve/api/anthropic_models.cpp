@@ -15,11 +15,17 @@ Json anthropic_entry(const ListedModel& listed) {
                                 : graph
                                     ? graph->loaded_at
                                     : std::chrono::system_clock::to_time_t(change_of(listed.spec->path()));
+    // Of a model that is not in memory it is not known.
+    const Json context = language ? Json(language->info().request_tokens)
+                         : graph  ? Json(graph->info().most_tokens)
+                                  : Json();
     const std::string& id = listed.spec->id();
-    return {{"type", "model"},
-            {"id", id},
-            {"display_name", id},
-            {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(created))}};
+    return {
+        {"type", "model"},       {"id", id},
+        {"display_name", id},    {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(created))},
+        {"lifecycle", "active"}, {"deprecated_at", nullptr},
+        {"retires_at", nullptr}, {"max_input_tokens", context},
+        {"max_tokens", context}};
 }
 
 Json all_entries(const Service& service) {

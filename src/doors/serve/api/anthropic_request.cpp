@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <set>
 
 #include "base/parameter_json.h"
@@ -69,8 +68,9 @@ void read_texts(const Json& content, const std::string& place, Message& message)
 }
 
 /// A message's blocks: texts, thoughts, uses of tools and their results, of which each is a message here.
+/// calls: that results may be of; null where they are not known.
 void add_blocks(const Json& content, const std::string& role, const std::string& place,
-                std::vector<Message>& messages) {
+                const std::set<std::string>* calls, std::vector<Message>& messages) {
     Message message{.role = role};
     for (std::size_t i = 0; i < content.size(); ++i) {
         const Fields block(content[i], fmt::format("{}.{}", place, i));
@@ -87,6 +87,12 @@ void add_blocks(const Json& content, const std::string& role, const std::string&
                                           .id = block.required_text("id")});
         } else if (type == "tool_result" && role == "user") {
             Message result{.role = "tool", .tool_call_id = block.required_text("tool_use_id")};
+            if (calls && !calls->contains(result.tool_call_id))
+                throw wrong_field(
+                    block.name("tool_use_id"),
+                    fmt::format("is '{:.60}', and the previous message has no tool_use block of "
+                                "that id",
+                                result.tool_call_id));
             if (const Json* inner = block.any("content")) read_texts(*inner, block.name("content"), result);
             messages.push_back(std::move(result));
         } else if (type == "image" && role == "user") {
@@ -104,6 +110,27 @@ void add_blocks(const Json& content, const std::string& role, const std::string&
     if (!is_empty || content.empty()) messages.push_back(std::move(message));
 }
 
+/// Which uses of tools a message's results may be of: those in the assistant's messages directly before it.
+class RecentCalls {
+public:
+    /// A message whose blocks have been read.
+    void add(const std::string& role, const Json& content) {
+        if (role == "user") {
+            is_answered_ = true;
+            return;
+        }
+        if (std::exchange(is_answered_, false)) ids_.clear();
+        if (!content.is_array()) return;
+        for (const Json& block : content)
+            if (block["type"] == "tool_use") ids_.insert(block["id"].get<std::string>());
+    }
+    const std::set<std::string>& ids() const { return ids_; }
+
+private:
+    std::set<std::string> ids_;
+    bool is_answered_ = false;
+};
+
 std::vector<Message> anthropic_messages_of(const Fields& body) {
     std::vector<Message> messages;
     if (const Json* system = body.any("system")) {
@@ -113,6 +140,8 @@ std::vector<Message> anthropic_messages_of(const Fields& body) {
     }
     const Json* given = body.list("messages");
     if (!given || given->empty()) throw wrong_field("messages", "must be a list of at least one message");
+    const bool knows_all = !body.any("session") && !body.any("session_id");
+    RecentCalls calls;
     for (std::size_t i = 0; i < given->size(); ++i) {
         const Fields entry((*given)[i], fmt::format("messages.{}", i));
         const std::string role = entry.required_text("role");
@@ -121,11 +150,12 @@ std::vector<Message> anthropic_messages_of(const Fields& body) {
                               fmt::format("is '{:.40}'; it must be user or assistant", role));
         const Json& content = entry.required("content");
         if (content.is_array())
-            add_blocks(content, role, entry.name("content"), messages);
+            add_blocks(content, role, entry.name("content"), knows_all ? &calls.ids() : nullptr, messages);
         else if (content.is_string())
             messages.push_back({role, content.get<std::string>()});
         else
             entry.wrong("content", "a text or a list of blocks");
+        calls.add(role, content);
     }
     return messages;
 }
@@ -213,19 +243,43 @@ void read_anthropic_thinking(const Fields& body, Parameters& parameters) {
         thinks = type == "enabled" || type == "adaptive";
         if (!thinks && type != "disabled")
             throw wrong_field("thinking.type",
-                              fmt::format("is '{:.40}'; it must be enabled or disabled", type));
-        if (const auto budget = fields.integer("budget_tokens", 1, kMostTokens))
-            parameters.set("reasoning_budget_tokens", *budget);
+                              fmt::format("is '{:.40}'; it must be enabled, adaptive or disabled", type));
+        const auto budget = fields.integer("budget_tokens", 1, kMostTokens);
+        if (type == "enabled" && !budget) throw wrong_field(fields.name("budget_tokens"), "is missing");
+        if (budget) parameters.set("reasoning_budget_tokens", *budget);
     }
     parameters.set("enable_thinking", thinks);
 }
 
+/// Their types and ranges, also of those that change no answer here.
+void check_anthropic_fields(const Fields& body) {
+    static_cast<void>(body.required_text("model"));
+    static_cast<void>(body.number("temperature", 0, 1));
+    static_cast<void>(body.number("top_p", 0, 1));
+    static_cast<void>(body.integer("top_k", 0, INT32_MAX));
+    static_cast<void>(body.text("service_tier"));
+    if (const Json* metadata = body.object("metadata"))
+        static_cast<void>(Fields(*metadata, "metadata").text("user_id"));
+}
+
+FieldNames anthropic_names(const Fields& body) {
+    return {
+        {"n_predict", "max_tokens"},
+        {"stop", "stop_sequences"},
+        {"reasoning_budget_tokens", "thinking.budget_tokens"},
+        {"reasoning_effort", "output_config.effort"},
+        {"json_schema", body.any("output_format") ? "output_format.schema" : "output_config.format.schema"}};
+}
+
 }  // namespace
 
-Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_limit) {
+ChatBody anthropic_request(const Json& given, const ModelInfo& model, bool needs_limit) {
     const Fields body(given);
-    Request request{.messages = anthropic_messages_of(body),
-                    .parameters = engine_parameters(given, kAnthropicFields)};
+    check_anthropic_fields(body);
+    ChatBody chat{.request = {.messages = anthropic_messages_of(body),
+                              .parameters = engine_parameters(given, kAnthropicFields)},
+                  .options = {.names = anthropic_names(body)}};
+    Request& request = chat.request;
     check_images(request.messages, model);
     Parameters& parameters = request.parameters;
     parameters.set("drop_oldest", false);
@@ -244,7 +298,7 @@ Request anthropic_request(const Json& given, const ModelInfo& model, bool needs_
     read_anthropic_thinking(body, parameters);
     if (ends_with_answer(request.messages)) parameters.set("continue_final_message", true);
     read_session(body, parameters);
-    return request;
+    return chat;
 }
 
 }  // namespace headrace::serve

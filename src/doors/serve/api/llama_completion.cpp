@@ -5,6 +5,7 @@
 #include "doors/serve/api/settings_json.h"
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/models/answering.h"
+#include "doors/serve/request/sampling_fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -166,14 +167,16 @@ HttpResponse complete(Service& service, const HttpRequest& http, const Json& bod
     task.options.streams = fields.flag("stream").value_or(false);
     task.options.choices = choices_in(fields, {"n", "n_cmpl"});
     task.options.wanted_slot = wanted_slot(fields);
+    check_limits(fields);
     Request request{.parameters = engine_parameters(body, kLlamaFields)};
+    bound_sampling(request.parameters);
     request.parameters.set("chat", false);
     read_session(fields, request.parameters);
     std::vector<Json> settings;
     std::vector<std::string> texts;
     for (std::vector<std::int32_t>& tokens : prompts) {
         request.tokens = std::move(tokens);
-        for (Request& choice : choices_of(*model, request, task.options.choices)) {
+        for (Request& choice : choices_of(*model, request, task.options)) {
             texts.push_back(model->engine().detokenize(choice.tokens));
             try {
                 settings.push_back(settings_json(*model, choice.parameters, task.options.streams));

@@ -15,6 +15,16 @@
 
 namespace headrace::serve {
 
+namespace {
+
+/// llama-server's names of what makes drafts.
+std::string_view drafts_by(const ServedModel& model, const Json& settings) {
+    if (settings.value("speculative", false) == false) return "none";
+    return model.given().parameters.find("draft_model") ? "draft-simple" : "ngram-simple";
+}
+
+}  // namespace
+
 Json settings_json(ServedModel& model, const Parameters& parameters, bool streams) {
     Json all = json_object_of<Json>(model.engine().effective(parameters));
     // By the names that llama-server shows; requests may use either.
@@ -25,6 +35,12 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
         }
     all["max_tokens"] = all["n_predict"];
     all["stream"] = streams;
+    // Of completions, which are no chats.
+    all["chat_format"] = "Content-only";
+    all["generation_prompt"] = "";
+    all["reasoning_in_content"] = false;
+    all["backend_sampling"] = false;
+    all["speculative.types"] = drafts_by(model, all);
     return all;
 }
 
@@ -69,6 +85,9 @@ HttpResponse props(Service& service, const HttpRequest& http) {
                          {"bos_token", info.begin_of_text},
                          {"eos_token", info.end_of_text},
                          {"model_ftype", weights_kind(info)},
+                         {"cors_proxy_enabled", false},
+                         {"ui", service.options().offers_page},
+                         {"ui_settings", Json::object()},
                          {"endpoint_slots", service.options().offers_slots},
                          {"endpoint_props", service.options().changes_props},
                          {"endpoint_metrics", service.options().offers_metrics},
@@ -127,7 +146,8 @@ HttpResponse slots(Service& service, const HttpRequest& http) {
                      {"n_ctx", model->info().request_tokens},
                      {"speculative", speculates(*model)},
                      {"is_processing", state.is_processing}};
-        if (state.task >= 0) slot.update(work_of(*model, state));
+        // What another key's request asked for is nobody else's to see.
+        if (state.task >= 0 && state.client == http.client) slot.update(work_of(*model, state));
         all.push_back(std::move(slot));
     }
     const auto asked = http.query.find("fail_on_no_slot");
@@ -141,16 +161,13 @@ int slot_of(const HttpRequest& http, std::size_t count) {
     const std::string text = http.path.substr(http.path.rfind('/') + 1);
     int slot = -1;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), slot);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || slot < 0 ||
-        std::cmp_greater_equal(slot, count))
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || slot < 0)
         throw wrong_field("id_slot", fmt::format("is '{:.20}'; it must be from 0 to {}", text, count - 1));
-    return slot;
+    return slot % static_cast<int>(count);  // one beyond the last counts round
 }
 
 /// In the folder that the operator named, and nowhere else.
 std::string saved_path(const Service& service, const Fields& body, std::string& name) {
-    if (service.options().slot_save_path.empty())
-        throw not_offered("This server does not support slots action. Start it with `--slot-save-path`");
     name = body.required_text("filename");
     const bool is_plain = !name.empty() && name.size() < 200 && name.front() != '.' &&
                           std::ranges::all_of(name, [](unsigned char c) {
@@ -164,6 +181,8 @@ std::string saved_path(const Service& service, const Fields& body, std::string& 
 }  // namespace
 
 HttpResponse change_slot(Service& service, const HttpRequest& http) {
+    if (service.options().slot_save_path.empty())
+        throw not_offered("This server does not support slots action. Start it with `--slot-save-path`");
     const auto model = service.queried_model(http, true);
     const int slot = slot_of(http, model->places().count());
     const auto action = http.query.find("action");
@@ -172,7 +191,13 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
         throw wrong_field("action", fmt::format("is '{:.20}'; it must be save, restore or erase", what));
     const Json given = http.body.empty() ? Json::object() : parse_body(http.body);
     const Fields body(given);
-    const std::vector<std::int32_t> tokens = model->places().states()[static_cast<std::size_t>(slot)].tokens;
+    const PlaceState state = model->places().states()[static_cast<std::size_t>(slot)];
+    if (!state.tokens.empty() && state.client != http.client)
+        throw ApiError(403, "permission_error",
+                       fmt::format("slot {} has what another key's request left; save and erase slots that "
+                                   "your own requests had",
+                                   slot));
+    const std::vector<std::int32_t>& tokens = state.tokens;
     Json answer = {{"id_slot", slot}};
     std::string path, name;
     if (what != "erase") {
@@ -190,12 +215,13 @@ HttpResponse change_slot(Service& service, const HttpRequest& http) {
                 {{"n_saved", saved.tokens}, {"n_written", saved.bytes}, {"timings", {{"save_ms", ms()}}}});
         } else if (what == "restore") {
             SavedPrompt saved = model->engine().restore_prompt(path);
-            model->places().set_tokens(slot, std::move(saved.text));
+            model->places().set_tokens(slot, std::move(saved.text), http.client);
             answer.update(
                 {{"n_restored", saved.tokens}, {"n_read", saved.bytes}, {"timings", {{"restore_ms", ms()}}}});
         } else {
-            answer["n_erased"] = model->engine().forget_prompt(tokens);
-            model->places().set_tokens(slot, {});
+            // The engine forgets every prompt that these tokens begin or that begins with them.
+            answer["n_erased"] = std::min(model->engine().forget_prompt(tokens), std::int64_t(tokens.size()));
+            model->places().set_tokens(slot, {}, http.client);
         }
     } catch (const Exception& error) {
         ApiError shown = api_error(error);
@@ -229,10 +255,10 @@ HttpResponse change_adapters(Service& service, const HttpRequest& http) {
     for (std::size_t i = 0; i < given.size(); ++i) {
         const Fields entry(given[i], fmt::format("[{}]", i));
         const auto id = entry.integer("id", 0, static_cast<std::int64_t>(scales.size()) - 1);
-        const Json& scale = entry.required("scale");
+        const Json* scale = entry.any("scale");  // without one it is 0, as in llama-server
         if (!id) throw wrong_field(entry.name("id"), "is missing");
-        if (!scale.is_number()) entry.wrong("scale", "a number");
-        scales[static_cast<std::size_t>(*id)] = scale.get<float>();
+        if (scale && !scale->is_number()) entry.wrong("scale", "a number");
+        scales[static_cast<std::size_t>(*id)] = scale ? scale->get<float>() : 0.0f;
     }
     model->set_adapter_scales(std::move(scales));
     return {.body = text_of({{"success", true}})};

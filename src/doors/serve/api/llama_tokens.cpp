@@ -50,7 +50,7 @@ HttpResponse apply_template(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     const ChatBody chat = service.read_chat(body, *model);
-    return {.body = text_of({{"prompt", model->render(chat.request).text}})};
+    return {.body = text_of({{"prompt", model->render(chat.request, chat.options.names).text}})};
 }
 
 HttpResponse embeddings(Service& service, const HttpRequest& http) {

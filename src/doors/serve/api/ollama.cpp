@@ -11,6 +11,7 @@
 #include "doors/serve/api/shapes.h"
 #include "doors/serve/request/fields.h"
 #include "doors/serve/request/images.h"
+#include "doors/serve/request/sampling_fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -69,13 +70,25 @@ void read_context_size(const Fields& options, const ModelInfo& model, Parameters
                                 model.request_tokens, *tokens)});
 }
 
+/// Of what a body has in its options.
+FieldNames ollama_names(const Fields& body) {
+    FieldNames names = {{"json_schema", "format"}, {"reasoning_effort", "think"}};
+    if (const Json* options = body.object("options"))
+        for (const auto& [name, value] : options->items()) names[name] = "options." + name;
+    return names;
+}
+
 void read_options(const Fields& body, const ModelInfo& model, Parameters& parameters,
                   std::vector<Warning>& warnings) {
     const Json* given = body.object("options");
     if (!given) return;
     const Fields options(*given, "options");
-    for (const auto& [name, value] : engine_parameters(*given, kLoadOptions).entries())
-        parameters.set(name, value);
+    try {
+        for (const auto& [name, value] : engine_parameters(*given, kLoadOptions).entries())
+            parameters.set(name, value);
+    } catch (const ApiError& error) {
+        throw renamed(error, ollama_names(body));
+    }
     read_context_size(options, model, parameters, warnings);
     if (const auto count = options.integer("num_predict", -2, INT32_MAX))
         parameters.set("n_predict", std::max<std::int64_t>(*count, -1));
@@ -84,6 +97,7 @@ void read_options(const Fields& body, const ModelInfo& model, Parameters& parame
         parameters.set("repeat_last_n", *last);
     if (const Json* typical = options.any("typical_p"); typical && typical->is_number())
         parameters.set("typical_p", typical->get<double>());
+    bound_sampling(parameters);
 }
 
 /// So many likely ones of each token; -1: none are wanted.
@@ -195,6 +209,7 @@ HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::sha
     Task task;
     task.requests.push_back(std::move(request));
     task.options.streams = body.flag("stream").value_or(true);
+    task.options.names = ollama_names(body);
     auto writer = std::make_unique<OllamaWriter>(model, body.required_text("model"), std::move(shown));
     return answer(std::move(model), http, std::move(task), std::move(writer));
 }

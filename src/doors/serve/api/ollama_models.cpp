@@ -10,6 +10,7 @@
 #include "doors/serve/api/fill_middle.h"
 #include "doors/serve/api/ollama.h"
 #include "doors/serve/api/ollama_names.h"
+#include "doors/serve/api/shapes.h"
 #include "doors/serve/api/vectors.h"
 
 namespace headrace::serve {
@@ -246,8 +247,14 @@ HttpResponse ollama_embed(Service& service, const HttpRequest& http) {
     const Fields body(given);
     const VectorModel model = named_vectors(service, http, given);
     const auto size = body.integer("dimensions", 0, INT32_MAX).value_or(0);
+    static_cast<void>(body.object("options"));
     std::vector<TextEmbedding> all;
-    if (!is_nothing(body.any("input"))) all = model.embed("input");
+    if (const Json* input = body.any("input"); !is_nothing(input)) {
+        const auto is_text = [](const Json& text) { return text.is_string(); };
+        if (!is_text(*input) && !(input->is_array() && std::ranges::all_of(*input, is_text)))
+            body.wrong("input", "a text or a list of texts");
+        all = model.embed("input");
+    }
     std::string text =
         fmt::format("{{\"model\":{},\"embeddings\":[", text_of(Json(body.required_text("model"))));
     std::int64_t tokens = 0;

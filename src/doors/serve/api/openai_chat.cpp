@@ -151,9 +151,10 @@ HttpResponse openai_chat(Service& service, const HttpRequest& http) {
     std::string prompt;
     if (chat.options.shows_prompt || service.options().verbose) {
         chat.options.shows_prompt = true;
-        prompt = model->engine().detokenize(model->render(chat.request).tokens);  // with the marks
+        prompt = model->engine().detokenize(
+            model->render(chat.request, chat.options.names).tokens);  // with the marks
     }
-    Task task{.requests = choices_of(*model, chat.request, chat.options.choices), .options = chat.options};
+    Task task{.requests = choices_of(*model, chat.request, chat.options), .options = chat.options};
     return answer(model, http, std::move(task),
                   std::make_unique<ChatWriter>(model, chat.options, std::move(prompt)));
 }
@@ -162,8 +163,9 @@ HttpResponse openai_chat_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     const ChatBody chat = service.read_chat(body, *model);
-    return {.body = text_of({{"object", "response.input_tokens"},
-                             {"input_tokens", model->render(chat.request).tokens.size()}})};
+    return {.body =
+                text_of({{"object", "response.input_tokens"},
+                         {"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

@@ -6,6 +6,7 @@
 
 #include "doors/serve/api/openai.h"
 #include "doors/serve/api/openai_writer.h"
+#include "doors/serve/request/sampling_fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -155,6 +156,8 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     const Fields fields(body);
     const auto model = service.model_for(http, body);
     service.check_request(body);
+    check_openai_fields(fields);
+    check_limits(fields);
     if (const auto suffix = fields.text("suffix"); suffix && !suffix->empty())
         throw wrong_field("suffix", "is not taken here; /infill fills in the middle");
     Task task;
@@ -164,6 +167,7 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     task.options.choices = candidates.made;
     task.options.wanted_slot = wanted_slot(fields);
     Request request{.parameters = engine_parameters(body, kCompletionFields)};
+    bound_seed(request.parameters);
     if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
         task.options.shows_probabilities = true;
         if (!wanted->is_number() && !wanted->is_boolean()) fields.wrong("logprobs", "an integer or true");
@@ -181,7 +185,7 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     std::vector<std::string> echo;
     for (auto& tokens : prompts_of(*model, fields.required("prompt"), "prompt")) {
         request.tokens = std::move(tokens);
-        for (Request& choice : choices_of(*model, request, task.options.choices)) {
+        for (Request& choice : choices_of(*model, request, task.options)) {
             echo.push_back(echoes ? model->engine().detokenize(choice.tokens) : "");
             task.requests.push_back(std::move(choice));
         }

@@ -84,12 +84,43 @@ Json listed_entry(const ListedModel& listed) {
     return entry;
 }
 
+/// The list that llama-server has beside OpenAI's, in the shape of Ollama's. Like there, most of it is empty.
+Json named_entry(const ListedModel& listed) {
+    const Role role = listed.spec->role();
+    Json abilities = Json::array({role == Role::text      ? "completion"
+                                  : role == Role::vectors ? "embedding"
+                                                          : "rerank"});
+    if (listed.model.language && listed.model.language->info().reads_images)
+        abilities.push_back("multimodal");
+    const std::string& id = listed.spec->id();
+    return {{"name", id},
+            {"model", id},
+            {"modified_at", ""},
+            {"size", ""},
+            {"digest", ""},
+            {"type", "model"},
+            {"description", ""},
+            {"tags", listed.spec->tags()},
+            {"capabilities", std::move(abilities)},
+            {"parameters", ""},
+            {"details",
+             {{"parent_model", ""},
+              {"format", listed.spec->is_graph() ? "hrg" : "gguf"},
+              {"family", ""},
+              {"families", Json::array({""})},
+              {"parameter_size", ""},
+              {"quantization_level", ""}}}};
+}
+
 }  // namespace
 
 HttpResponse openai_models(Service& service, const HttpRequest&) {
-    Json all = Json::array();
-    for (const ListedModel& listed : service.listed()) all.push_back(listed_entry(listed));
-    return {.body = text_of({{"object", "list"}, {"data", std::move(all)}})};
+    Json all = Json::array(), named = Json::array();
+    for (const ListedModel& listed : service.listed()) {
+        all.push_back(listed_entry(listed));
+        named.push_back(named_entry(listed));
+    }
+    return {.body = text_of({{"models", std::move(named)}, {"object", "list"}, {"data", std::move(all)}})};
 }
 
 HttpResponse openai_model(Service& service, const HttpRequest& http) {

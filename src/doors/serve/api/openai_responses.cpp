@@ -13,14 +13,10 @@ ChatBody read_response(const Service& service, const Json& body, const ServedMod
     try {
         ChatBody chat = service.read_chat(chat_of_response(body), model);
         chat.request.parameters.set("drop_oldest", drops_oldest(body));
+        chat.options.names = names_of_response();
         return chat;
     } catch (const ApiError& error) {
-        // By the name that the client knows it by.
-        if (!error.field.starts_with("messages")) throw;
-        std::string message = error.what();
-        if (const auto at = message.find("messages"); at != std::string::npos)
-            message.replace(at, 8, "input");
-        throw ApiError(error.status, error.type, message, "input" + error.field.substr(8));
+        throw renamed(error, names_of_response());
     }
 }
 
@@ -90,7 +86,8 @@ public:
         text += close(status);
         Json body = response(status, output_, &reply);
         add_warnings(body, *model_, reply);
-        return text + event("response." + status, {{"response", std::move(body)}});
+        return text +
+               event("response." + status, {{"response", std::move(body)}, {"timings", timings_of(reply)}});
     }
     std::string finish(const std::vector<Reply>&) override { return {}; }
     std::string failed(const ApiError& error) override {
@@ -160,6 +157,7 @@ private:
             {"id", id_},
             {"object", "response"},
             {"created_at", created_},
+            {"completed_at", reply && status == "completed" ? Json(now()) : Json()},
             {"status", status},
             {"error", nullptr},
             {"incomplete_details", status == "incomplete" ? Json{{"reason", "max_output_tokens"}} : Json()},
@@ -183,7 +181,8 @@ private:
             {"usage", nullptr}};
         if (reply)
             body["usage"] = {{"input_tokens", reply->prompt_tokens},
-                             {"input_tokens_details", {{"cached_tokens", reply->cached_tokens}}},
+                             {"input_tokens_details",
+                              {{"cached_tokens", reply->cached_tokens}, {"cache_write_tokens", 0}}},
                              {"output_tokens", reply->generated_tokens},
                              {"output_tokens_details", {{"reasoning_tokens", reply->reasoning_tokens}}},
                              {"total_tokens", reply->prompt_tokens + reply->generated_tokens}};
@@ -273,8 +272,9 @@ HttpResponse openai_response_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     const ChatBody chat = read_response(service, body, *model);
-    return {.body = text_of({{"object", "response.input_tokens"},
-                             {"input_tokens", model->render(chat.request).tokens.size()}})};
+    return {.body =
+                text_of({{"object", "response.input_tokens"},
+                         {"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
 }
 
 }  // namespace headrace::serve

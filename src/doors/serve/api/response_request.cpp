@@ -5,6 +5,7 @@
 #include <set>
 
 #include "doors/serve/request/fields.h"
+#include "doors/serve/request/sampling_fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -170,15 +171,23 @@ void read_text_format(const Fields& body, Json& chat) {
     if (!format) return;
     const Fields fields(*format, "text.format");
     const std::string type = fields.required_text("type");
+    if (type != "text" && type != "json_object" && type != "json_schema")
+        throw wrong_field(fields.name("type"),
+                          fmt::format("is '{:.40}'; it must be text, json_object or json_schema", type));
     chat["response_format"] = {{"type", type}};
-    if (type == "json_schema")
-        chat["response_format"]["json_schema"] = {{"schema", fields.required("schema")}};
+    if (type != "json_schema") return;
+    const Json* schema = fields.object("schema");
+    if (!schema) throw wrong_field(fields.name("schema"), "is missing");
+    Json& holder = chat["response_format"]["json_schema"] = {{"schema", *schema}};
+    if (const Json* strict = fields.any("strict")) holder["strict"] = *strict;
 }
 
 }  // namespace
 
 Json chat_of_response(const Json& given) {
     const Fields body(given);
+    check_openai_fields(body);
+    static_cast<void>(body.object("stream_options"));
     refuse_what_responses_lack(body);
     Json chat = Json::object();
     for (const auto& [name, value] : given.items())
@@ -197,6 +206,13 @@ Json chat_of_response(const Json& given) {
     read_text_format(body, chat);
     read_includes(body, chat);
     return chat;
+}
+
+FieldNames names_of_response() {
+    return {{"messages", "input"},
+            {"json_schema", "text.format.schema"},
+            {"max_tokens", "max_output_tokens"},
+            {"reasoning_effort", "reasoning.effort"}};
 }
 
 bool drops_oldest(const Json& given) { return Fields(given).text("truncation") == "auto"; }

@@ -7,6 +7,9 @@ namespace headrace::serve {
 /// answer and is not offered.
 Json chat_of_response(const Json& body);
 
+/// What such a request calls the fields of a chat.
+FieldNames names_of_response();
+
 /// Whether messages that the context has no room for are left out.
 bool drops_oldest(const Json& body);
 

@@ -110,6 +110,7 @@ std::string weights_kind(const ModelInfo& info) {
 
 std::string_view finish_reason(const Reply& reply) {
     switch (reply.stop_reason) {
+        case StopReason::none:  // of an empty prompt
         case StopReason::token_limit:
         case StopReason::context_full:
         case StopReason::time_limit: return "length";

@@ -35,7 +35,7 @@ std::vector<TextEmbedding> embed(ServedModel& model, const HttpRequest& http, co
     if (fields.flag("truncate").value_or(false))
         for (std::vector<std::int32_t>& tokens : sequences) cut(model, tokens);
     const auto place = model.places().enter(http.client, -1);
-    place->asks_for(parameters, false);
+    place->asks_for(parameters, false, http.client);
     http.record->set_model(model.id());
     std::vector<TextEmbedding> all(sequences.size());
     try {

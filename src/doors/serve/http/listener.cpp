@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -37,25 +38,62 @@ private:
     httplib::DataSink& sink_;
 };
 
+/// Of a response that the handler has made.
+constexpr const char* kIsAnswered = "answered";
+
+/// The connection's end is that of the body. httplib ends it where no more of a body can be had.
+void end_with_connection(httplib::Response& response, const std::string& type,
+                         std::function<void(HttpSink&)> write) {
+    response.set_content_provider(type, [write = std::move(write)](std::size_t, httplib::DataSink& sink) {
+        Sink out(sink);
+        write(out);
+        return false;
+    });
+}
+
 void answer(const HttpHandler& handler, const httplib::Request& given, httplib::Response& response,
             int refused) {
     HttpRequest request = request_of(given);
     request.refused = refused;
     HttpResponse made = handler(std::move(request));
-    if (ConnectionThreads::is_surplus()) response.set_header("Connection", "close");
+    response.user_data.set(kIsAnswered, true);
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     if (!made.stream) {
         if (!made.body.empty() || made.status != 204) response.set_content(std::move(made.body), made.type);
-        return;
+    } else if (given.version == "HTTP/1.0") {  // which knows no chunks
+        end_with_connection(response, made.type, std::move(made.stream));
+    } else {
+        response.set_chunked_content_provider(
+            made.type, [write = std::move(made.stream)](std::size_t, httplib::DataSink& sink) {
+                Sink out(sink);
+                write(out);
+                sink.done();
+                return true;
+            });
     }
-    response.set_chunked_content_provider(
-        made.type, [write = std::move(made.stream)](std::size_t, httplib::DataSink& sink) {
-            Sink out(sink);
-            write(out);
-            sink.done();
-            return true;
-        });
+}
+
+/// The body is whole, and nothing follows it: not even what lies there of a request that was not read.
+void answer_last(const HttpHandler& handler, const httplib::Request& given, httplib::Response& response,
+                 int refused) {
+    answer(handler, given, response, refused);
+    const std::string type = response.get_header_value("Content-Type");
+    response.headers.erase("Content-Type");  // which the next call sets
+    end_with_connection(response, type,
+                        [body = std::exchange(response.body, {})](HttpSink& sink) { sink.write(body); });
+}
+
+/// httplib says of every error that it ends the connection, and waits for another request all the same.
+void tell_of_connection(const httplib::Request& given, httplib::Response& response) {
+    const bool ends = response.content_provider_ && !response.is_chunked_content_provider_;
+    const bool is_read = given.body_consumed_ ||
+                         !(given.has_header("Content-Length") || given.has_header("Transfer-Encoding"));
+    const bool stays = response.status >= 400 && is_read && given.version == "HTTP/1.1" &&
+                       !httplib::detail::has_header_token(given.headers, "Connection", "close");
+    if (ends || stays) response.headers.erase("Connection");
+    if (ends) response.headers.erase("Keep-Alive");
+    if (ends) response.set_header("Connection", "close");
 }
 
 /// Why a host and a port cannot be listened at; number: errno.
@@ -87,6 +125,28 @@ void remove_dead_socket(const std::string& path) {
     if (is_refused) ::unlink(path.c_str());
 }
 
+/// Of this process: one more than the largest that there may be.
+int most_descriptors() {
+    constexpr long kAny = 1 << 20;
+    const long most = sysconf(_SC_OPEN_MAX);
+    return static_cast<int>(most < 0 ? kAny : std::min(most, kAny));
+}
+
+/// host: an address, or the path of a socket, for which the port is 0.
+bool is_connection_of(int descriptor, const std::string& host, int port) {
+    sockaddr_storage own{}, other{};
+    socklen_t own_size = sizeof(own), other_size = sizeof(other);
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+        getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &other_size) != 0)
+        return false;
+    if (own.ss_family == AF_UNIX)
+        return port == 0 && host == reinterpret_cast<const sockaddr_un&>(own).sun_path;
+    const in_port_t bound = own.ss_family == AF_INET    ? reinterpret_cast<const sockaddr_in&>(own).sin_port
+                            : own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                                        : 0;
+    return port > 0 && ntohs(bound) == port;
+}
+
 }  // namespace
 
 struct Listener::Impl {
@@ -108,7 +168,7 @@ struct Listener::Impl {
         server.set_payload_max_length(options.most_body_bytes);
         server.set_read_timeout(options.patience);
         server.set_write_timeout(options.patience);
-        server.set_keep_alive_timeout(15);  // also of those that httplib says it closes, after an error
+        server.set_keep_alive_timeout(15);
         server.set_keep_alive_max_count(10'000);
         server.set_tcp_nodelay(true);
         // Without httplib's SO_REUSEPORT, by which a second server would take a part of the first one's
@@ -121,12 +181,12 @@ struct Listener::Impl {
         server.set_pre_routing_handler([this](const httplib::Request& given, httplib::Response& response) {
             if (given.get_header_value_u64("Content-Length") <= options.most_body_bytes)
                 return httplib::Server::HandlerResponse::Unhandled;
-            answer(handler, given, response, 413);
-            response.set_header("Connection", "close");  // what is on its way is not read
+            answer(handler, given, response, 413);  // what is on its way is not read
             return httplib::Server::HandlerResponse::Handled;
         });
         const auto serve = [this](const httplib::Request& given, httplib::Response& response) {
-            answer(handler, given, response, ConnectionThreads::is_surplus() ? 503 : 0);
+            if (ConnectionThreads::is_surplus()) return answer_last(handler, given, response, 503);
+            answer(handler, given, response, 0);
         };
         server.Get(".*", serve);
         server.Post(".*", serve);
@@ -136,10 +196,11 @@ struct Listener::Impl {
         server.Options(".*", serve);
         // What httplib refuses by itself, in the same shape.
         server.set_error_handler([this](const httplib::Request& given, httplib::Response& response) {
-            if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
-            answer(handler, given, response, response.status);
+            if (response.user_data.has(kIsAnswered)) return httplib::Server::HandlerResponse::Unhandled;
+            answer_last(handler, given, response, response.status);
             return httplib::Server::HandlerResponse::Handled;
         });
+        server.set_post_routing_handler(tell_of_connection);
     }
 
     Status bind(const std::string& host) {
@@ -197,6 +258,14 @@ std::size_t Listener::ended_threads() const { return impl_->ended_threads; }
 
 void Listener::stop() {
     for (const auto& socket : impl_->sockets) socket->server.stop();
+}
+
+// httplib keeps the sockets of its connections to itself: ours are those of the process that have the address
+// where we listened.
+void Listener::break_off() {
+    for (int descriptor = 3; descriptor < most_descriptors(); ++descriptor)
+        for (const auto& socket : impl_->sockets)
+            if (is_connection_of(descriptor, socket->host, socket->port)) ::shutdown(descriptor, SHUT_RDWR);
 }
 
 }  // namespace headrace::serve

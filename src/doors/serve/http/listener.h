@@ -28,6 +28,9 @@ public:
 
     /// Binds to all addresses. Errors: one that cannot be had, with what is wrong.
     Status bind();
+    /// After stop(): ends connections whatever they wait for, half of a request or a client that does not
+    /// read.
+    void break_off();
     /// After bind: where it listens, "http://127.0.0.1:8080".
     std::vector<std::string> addresses() const;
     /// Serves until stop.

@@ -19,7 +19,7 @@ public:
         : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone), record_(from.record) {
         record_->set_model(model_->id());
         for (Request& request : task_.requests) {
-            check_values(request.parameters);
+            check_parameters(request.parameters);
             model_->add_adapters(request.parameters);
             if (task_.requests.size() > 1 && !model_->session_of(request.parameters).empty())
                 throw wrong_field("session",
@@ -27,7 +27,7 @@ public:
             request.owner = from.client.empty() ? request.owner : "key:" + from.client;
             const auto counted = holders_.empty() ? std::optional(from.client) : std::nullopt;
             holders_.push_back(model_->places().enter(counted, task_.options.wanted_slot));
-            holders_.back()->asks_for(request.parameters, task_.options.streams);
+            holders_.back()->asks_for(request.parameters, task_.options.streams, from.client);
             start(request, from.client);
         }
     }
@@ -89,34 +89,54 @@ private:
         return write(writer.finish(replies_));
     }
 
+    void check_parameters(const Parameters& parameters) const {
+        try {
+            check_values(parameters);
+        } catch (const ApiError& error) {
+            throw renamed(error, task_.options.names);
+        }
+    }
+
+    /// An empty text that no token begins is read, and gone on with, by no model.
+    static bool is_nothing(const Request& request) {
+        return request.tokens.empty() && request.messages.empty() && request.prompt.empty();
+    }
+
     void start(Request& request, const std::string& client) {
         try {
             if (!client.empty()) model_->keep_session_apart(request.parameters, client);
-            generations_.push_back(model_->engine().stream(request));
+            if (is_nothing(request)) {
+                static_cast<void>(model_->engine().effective(request.parameters));  // wrong ones are errors
+                generations_.emplace_back();
+            } else {
+                generations_.emplace_back(model_->engine().stream(request));
+            }
             replies_.emplace_back();
         } catch (const Exception& error) {
             model_->count_outcome(&error);
-            throw model_->error_of(error, &request);
+            throw renamed(model_->error_of(error, &request), task_.options.names);
         }
     }
 
     /// Waits for more of an answer; false at its end, when the reply is there.
     bool next(std::size_t i, milliseconds patience, std::vector<MessagePart>* parts = nullptr) {
-        if (!generations_[i].wait_for(patience)) {
+        std::optional<Generation>& generation = generations_[i];
+        if (!generation) return false;
+        if (!generation->wait_for(patience)) {
             holders_[i]->slot();
             return true;
         }
         std::optional<MessagePart> part;
         if (parts) {
-            if ((part = generations_[i].next_part())) parts->push_back(*part);
-        } else if (auto piece = generations_[i].next()) {
+            if ((part = generation->next_part())) parts->push_back(*part);
+        } else if (auto piece = generation->next()) {
             part = MessagePart{.piece = std::move(*piece)};
         }
         if (part) {
             holders_[i]->generated(part->piece.text, part->piece.tokens);
             return true;
         }
-        replies_[i] = generations_[i].reply();
+        replies_[i] = generation->reply();
         holders_[i]->ends_with(replies_[i]);
         observe(model_->metrics(), replies_[i]);
         model_->count_outcome(nullptr);
@@ -134,7 +154,7 @@ private:
     const std::function<bool()> is_gone_;
     const std::shared_ptr<AnswerRecord> record_;
     std::vector<std::unique_ptr<Places::Holder>> holders_;
-    std::vector<Generation> generations_;  // cancelled when they go
+    std::vector<std::optional<Generation>> generations_;  // cancelled when they go; nothing: of no prompt
     std::vector<Reply> replies_;
 };
 
@@ -163,10 +183,16 @@ std::string event_of(const Json& data, std::string_view name) {
     return text.append("data: ").append(text_of(data)).append("\n\n");
 }
 
-std::vector<Request> choices_of(const ServedModel& model, const Request& request, int count) {
-    std::vector<Request> all(static_cast<std::size_t>(count), request);
-    if (count == 1) return all;
-    const std::int64_t first = model.seed_of(request.parameters);
+std::vector<Request> choices_of(const ServedModel& model, const Request& request,
+                                const AnswerOptions& options) {
+    std::vector<Request> all(static_cast<std::size_t>(options.choices), request);
+    if (all.size() == 1) return all;
+    std::int64_t first = -1;
+    try {
+        first = model.seed_of(request.parameters);
+    } catch (const Exception& error) {
+        throw renamed(model.error_of(error), options.names);
+    }
     for (std::size_t i = 1; first >= 0 && i < all.size(); ++i)
         all[i].parameters.set("seed", (first + static_cast<std::int64_t>(i)) % kRandomSeed);
     return all;

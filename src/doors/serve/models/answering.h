@@ -42,7 +42,8 @@ struct Task {
 };
 
 /// One request for each choice, with seeds one after the other.
-std::vector<Request> choices_of(const ServedModel& model, const Request& request, int count);
+std::vector<Request> choices_of(const ServedModel& model, const Request& request,
+                                const AnswerOptions& options);
 
 /// Starts the answers and gives them as the writer has them. Ends them when the client goes away. Throws
 /// ApiError for what can be known before the first token.

@@ -38,12 +38,17 @@ const EncoderCount kEncoderCounts[] = {
 }  // namespace
 
 EncoderModel::EncoderModel(TextEncoder encoder, std::vector<std::string> aliases, std::size_t places,
-                           std::size_t most_per_client)
+                           std::size_t most_per_client, std::shared_ptr<EncoderRecord> record)
     : loaded_at(std::time(nullptr)),
       modified_at(change_of(encoder.info().path)),
       encoder_(std::move(encoder)),
       aliases_(std::move(aliases)),
-      places_(places, most_per_client) {}
+      places_(places, most_per_client),
+      record_(record ? std::move(record) : std::make_shared<EncoderRecord>(id())) {
+    record_->begin(this, encoder_);
+}
+
+EncoderModel::~EncoderModel() { record_->end(this); }
 
 ApiError EncoderModel::error_of(const Exception& error, const std::string& field) const {
     const std::string message = without_paths(error.what(), info().path);
@@ -54,11 +59,10 @@ ApiError EncoderModel::error_of(const Exception& error, const std::string& field
     return shown;
 }
 
-void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<EncoderModel>>& encoders) {
+void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<EncoderRecord>>& encoders) {
     if (encoders.empty()) return;
     std::vector<std::pair<std::string, TextEncoderStatistics>> all;
-    for (const auto& model : encoders)
-        all.emplace_back(model_label(model->id()), model->encoder().statistics());
+    for (const auto& model : encoders) all.emplace_back(model_label(model->id()), model->statistics());
     for (const EncoderCount& count : kEncoderCounts) {
         write_header(out, count.name, count.type, count.help);
         for (const auto& [label, statistics] : all)
@@ -66,7 +70,7 @@ void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<E
     }
     constexpr std::string_view kTimes = "headrace_encoder_request_seconds";
     write_header(out, kTimes, "histogram", "from a request for vectors or scores to its answer");
-    for (std::size_t i = 0; i < encoders.size(); ++i) encoders[i]->times().write(out, kTimes, all[i].first);
+    for (std::size_t i = 0; i < encoders.size(); ++i) encoders[i]->times.write(out, kTimes, all[i].first);
 }
 
 }  // namespace headrace::serve

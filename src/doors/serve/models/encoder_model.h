@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/model_record.h"
 #include "doors/serve/models/places.h"
 #include "doors/serve/pool/model_pool.h"
 #include "doors/serve/request/errors.h"
@@ -18,9 +18,10 @@ namespace headrace::serve {
 /// A graph that gives vectors of texts, or scores of documents, beside the language models.
 class EncoderModel : public Resident {
 public:
-    /// aliases: of which the first is its id.
+    /// aliases: of which the first is its id. record: of that id; none: one of its own.
     EncoderModel(TextEncoder encoder, std::vector<std::string> aliases, std::size_t places,
-                 std::size_t most_per_client);
+                 std::size_t most_per_client, std::shared_ptr<EncoderRecord> record = nullptr);
+    ~EncoderModel() override;
 
     const TextEncoder& encoder() const { return encoder_; }
     const TextEncoderInfo& info() const { return encoder_.info(); }
@@ -31,8 +32,7 @@ public:
     }
     std::uint64_t resident_bytes() const override { return static_cast<std::uint64_t>(info().bytes); }
     Places& places() { return places_; }
-    Histogram& times() { return times_; }
-    const Histogram& times() const { return times_; }
+    Histogram& times() { return record_->times; }
     const std::time_t loaded_at;
     const std::chrono::system_clock::time_point modified_at;  ///< its file
 
@@ -44,10 +44,7 @@ private:
     const TextEncoder encoder_;
     const std::vector<std::string> aliases_;
     Places places_;
-    Histogram times_;
+    const std::shared_ptr<EncoderRecord> record_;
 };
-
-/// In Prometheus' text format.
-void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<EncoderModel>>& encoders);
 
 }  // namespace headrace::serve

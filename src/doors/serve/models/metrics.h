@@ -45,13 +45,8 @@ private:
     std::map<std::pair<std::string, int>, std::uint64_t> counts_;
 };
 
-class ServedModel;
-
 /// model="x", as a label.
 std::string model_label(std::string_view id);
-
-/// Of models and their engines, in Prometheus' text format.
-void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models);
 
 /// Of models that come and go.
 void write_pool_metrics(std::string& out, const ModelPool::Counts& counts);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include "doors/serve/models/metrics.h"
-#include "doors/serve/models/served_model.h"
+#include "doors/serve/models/model_record.h"
 
 namespace headrace::serve {
 namespace {
@@ -125,10 +124,10 @@ std::string model_label(std::string_view id) {
     return fmt::format("model=\"{}\"", escaped);
 }
 
-void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<ServedModel>>& models) {
+void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<LanguageRecord>>& models) {
     if (models.empty()) return;
     std::vector<std::pair<std::string, LanguageModelStatistics>> all;
-    for (const auto& model : models) all.emplace_back(model_label(model->id()), model->engine().statistics());
+    for (const auto& model : models) all.emplace_back(model_label(model->id()), model->statistics());
     for (const Count& count : kCounts) {
         write_header(out, count.name, count.type, count.help);
         // llama-server has one model, and no labels.
@@ -143,7 +142,7 @@ void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<Ser
     for (const Times& times : kTimes) {
         write_header(out, times.name, "histogram", times.help);
         for (std::size_t i = 0; i < models.size(); ++i)
-            (models[i]->metrics().*times.histogram).write(out, times.name, all[i].first);
+            (models[i]->times.*times.histogram).write(out, times.name, all[i].first);
     }
 }
 

@@ -42,6 +42,7 @@ ModelSpec::Given beside(const ServeOptions& options, const std::string& path, bo
     ModelSpec::Given given{
         .path = path, .is_graph = is_graph_file(path), .is_listed = is_listed, .options = options};
     given.ranks = ranks;
+    given.required = ranks ? Role::scores : Role::vectors;
     given.parameters = {{"embeddings", true}, {"log_level", "warn"}};
     for (const char* shared : {"n_threads", "devices", "log_file", "log_format"})
         if (const ParameterValue* value = options.parameters.find(shared))
@@ -172,6 +173,50 @@ std::string ModelSpec::options_text() const {
                 {"prefills", given.prefills_assistant}};
     return text_of(all);
 }
+
+namespace {
+
+/// Parameters that make no other engine, or no other weights: what a request may say, and a context's.
+const std::vector<std::string_view> kOfRequests = {"temperature",
+                                                   "top_p",
+                                                   "top_k",
+                                                   "min_p",
+                                                   "typical_p",
+                                                   "seed",
+                                                   "n_predict",
+                                                   "repeat_penalty",
+                                                   "repeat_last_n",
+                                                   "presence_penalty",
+                                                   "frequency_penalty",
+                                                   "samplers",
+                                                   "system_prompt",
+                                                   "grammar",
+                                                   "json_schema",
+                                                   "reasoning_format",
+                                                   "enable_thinking"};
+const std::vector<std::string_view> kOfContexts = {
+    "n_ctx",           "n_batch",        "n_ubatch",    "n_parallel",      "max_sequences",
+    "type_k",          "type_v",         "flash_attn",  "kv_unified",      "cache_ram",
+    "cache_dir",       "cache_disk_mib", "max_waiting", "batch_invariant", "n_threads",
+    "n_threads_batch", "context_shift",  "embeddings",  "pooling"};
+
+}  // namespace
+
+std::string ModelSpec::memory_name(std::string_view kind, const std::vector<std::string_view>& others) const {
+    std::string name = fmt::format("{} {} {}", kind, path(), file_version());
+    for (const auto& [key, value] : parameters().entries())
+        if (std::ranges::find(others, key) == others.end())
+            name += fmt::format(" {}={}", key, text_of(std::visit(JsonOfParameter<Json>(), value)));
+    return name;
+}
+
+std::string ModelSpec::weights_name() const {
+    std::vector<std::string_view> others = kOfRequests;
+    others.insert(others.end(), kOfContexts.begin(), kOfContexts.end());
+    return memory_name("weights", others);
+}
+
+std::string ModelSpec::engine_name() const { return memory_name("engine", kOfRequests); }
 
 std::string ModelSpec::file_version() const {
     constexpr std::time_t kSettles = 2;  // seconds

@@ -25,8 +25,9 @@ public:
         std::vector<std::string> names = {};  ///< the first is its id
         std::vector<std::string> tags = {};
         std::string path = {};
-        bool is_graph = false, ranks = false;  ///< ranks: of a graph
+        bool is_graph = false, ranks = false;  ///< ranks: it is the model of --rank
         bool is_listed = false;  ///< by a folder or a file, and not named by the program's arguments
+        std::optional<Role> required = {};
         ServeOptions options = {};
         Parameters parameters = {};
         TextEncoderOptions encoder = {};
@@ -40,6 +41,8 @@ public:
     const std::vector<std::string>& tags() const { return given_.tags; }
     const std::string& path() const { return given_.path; }
     bool is_graph() const { return given_.is_graph; }
+    /// Of --embed and --rank: what it must do.
+    std::optional<Role> required_role() const { return given_.required; }
     bool is_listed() const { return given_.is_listed; }
     const ServeOptions& options() const { return given_.options; }
     const Parameters& parameters() const { return given_.parameters; }
@@ -53,11 +56,16 @@ public:
     Role role() const;
     /// Other options make another text.
     std::string options_text() const;
+    /// Models with the same one have the same weights, or the same engine with its context, in memory once.
+    std::string weights_name() const;
+    std::string engine_name() const;
     /// Of its files as they are now. A file that is being written is still what it was before: this says so
     /// for two seconds after the last change.
     std::string file_version() const;
 
 private:
+    std::string memory_name(std::string_view kind, const std::vector<std::string_view>& others) const;
+
     const Given given_;
     mutable std::mutex mutex_;
     mutable std::optional<Role> role_;

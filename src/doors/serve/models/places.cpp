@@ -47,17 +47,20 @@ bool Places::take_slot(Holder& holder, int wanted) {
     state.has_new_line = false;
     state.parameters = holder.parameters_;
     state.streams = holder.streams_;
+    state.client = holder.asker_;
     return true;
 }
 
-void Places::Holder::asks_for(const Parameters& parameters, bool streams) {
+void Places::Holder::asks_for(const Parameters& parameters, bool streams, const std::string& client) {
     const std::lock_guard lock(places_.mutex_);
     parameters_ = parameters;
     streams_ = streams;
+    asker_ = client;
     if (slot_ < 0) return;
     PlaceState& state = places_.states_[static_cast<std::size_t>(slot_)];
     state.parameters = parameters;
     state.streams = streams;
+    state.client = client;
 }
 
 Places::Holder::~Holder() {
@@ -106,9 +109,11 @@ std::size_t Places::waiting() const {
     return waiting_;
 }
 
-void Places::set_tokens(int slot, std::vector<std::int32_t> tokens) {
+void Places::set_tokens(int slot, std::vector<std::int32_t> tokens, const std::string& client) {
     const std::lock_guard lock(mutex_);
-    states_[static_cast<std::size_t>(slot)].tokens = std::move(tokens);
+    PlaceState& state = states_[static_cast<std::size_t>(slot)];
+    state.tokens = std::move(tokens);
+    state.client = client;
 }
 
 }  // namespace headrace::serve

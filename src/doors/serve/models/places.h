@@ -22,6 +22,7 @@ struct PlaceState {
     bool has_new_line = false;  ///< in the answer so far
     Parameters parameters;      ///< of its request, the last one when idle
     bool streams = false;
+    std::string client;  ///< whose key that request came with
 };
 
 /// The places of llama-server's `/slots`, and how many requests each key has at once. The engine has no
@@ -38,8 +39,8 @@ public:
         ~Holder();
         Holder(const Holder&) = delete;
         Holder& operator=(const Holder&) = delete;
-        /// What the request has; shown with its slot.
-        void asks_for(const Parameters& parameters, bool streams);
+        /// What the request has, and whose key it came with; shown with its slot.
+        void asks_for(const Parameters& parameters, bool streams, const std::string& client);
         /// The slot's number, -1 while it waits for one.
         int slot();
         /// More of the answer: its text, and its tokens so far.
@@ -57,6 +58,7 @@ public:
         int slot_ = -1;
         Parameters parameters_;
         bool streams_ = false;
+        std::string asker_;
     };
     /// client: nothing for another answer to a request that has a place already, which counts once. Throws
     /// ApiError 429 when the key has as many as it may have.
@@ -65,7 +67,8 @@ public:
     std::vector<PlaceState> states() const;
     std::size_t count() const { return states_.size(); }
     std::size_t waiting() const;
-    void set_tokens(int slot, std::vector<std::int32_t> tokens);
+    /// client: whose they are from now on.
+    void set_tokens(int slot, std::vector<std::int32_t> tokens, const std::string& client);
 
 private:
     void count_request(const std::string& client);

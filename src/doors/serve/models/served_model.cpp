@@ -20,9 +20,17 @@ std::size_t size_of(const Request& request) {
     return bytes;
 }
 
+/// What a chat's template says of the tools' parameters, if it is that; the engine names no field of it.
+std::string schema_error_in(const Exception& error) {
+    const std::string message = error.what();
+    const std::size_t at = message.find("JSON schema error at ");
+    return error.parameter().empty() && at != std::string::npos ? message.substr(at) : std::string();
+}
+
 }  // namespace
 
-ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits, Given given)
+ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits, Given given,
+                         std::shared_ptr<LanguageRecord> record)
     : loaded_at(std::time(nullptr)),
       modified_at(change_of(model.info().path)),
       model_(std::move(model)),
@@ -32,9 +40,13 @@ ServedModel::ServedModel(LanguageModel model, Names names, const Limits& limits,
       names_(std::move(names)),
       given_(std::move(given)),
       places_(limits.places, limits.most_per_client),
-      ping_interval_(limits.ping_interval) {
+      ping_interval_(limits.ping_interval),
+      record_(record ? std::move(record) : std::make_shared<LanguageRecord>(id())) {
     for (const auto& [path, scale] : info_.adapters) adapter_scales_.push_back(scale);
+    record_->begin(this, model_);
 }
+
+ServedModel::~ServedModel() { record_->end(this); }
 
 std::string ServedModel::text_of_metadata(std::string_view name) const {
     const ParameterValue* value = info_.metadata.find(name);
@@ -121,11 +133,11 @@ void ServedModel::keep_session_apart(Parameters& parameters, const std::string& 
     parameters = std::move(apart);
 }
 
-RenderedPrompt ServedModel::render(const Request& request) const {
+RenderedPrompt ServedModel::render(const Request& request, const FieldNames& names) const {
     try {
         return model_.render(request);
     } catch (const Exception& error) {
-        throw error_of(error, &request);
+        throw renamed(error_of(error, &request), names);
     }
 }
 
@@ -155,6 +167,9 @@ std::int64_t ServedModel::count_tokens(const Request& request) const {
 }
 
 ApiError ServedModel::error_of(const Exception& error, const Request* request) const {
+    if (request && request->parameters.find("tools"))
+        if (const std::string wrong = schema_error_in(error); !wrong.empty())
+            return wrong_field("tools", "have a schema that no call can follow: " + wrong);
     const ApiError whole = api_error(error);
     ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), error.parameter());
     shown.retry_after = whole.retry_after;

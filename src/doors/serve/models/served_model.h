@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "doors/serve/models/metrics.h"
+#include "doors/serve/models/model_record.h"
 #include "doors/serve/models/places.h"
 #include "doors/serve/pool/model_pool.h"
 #include "doors/serve/request/errors.h"
@@ -33,9 +33,12 @@ public:
         bool suffix_first = false;
         bool prefills_assistant = true;
     };
-    ServedModel(LanguageModel model, Names names, const Limits& limits, Given given);
+    /// record: of its id; none: one of its own.
+    ServedModel(LanguageModel model, Names names, const Limits& limits, Given given,
+                std::shared_ptr<LanguageRecord> record = nullptr);
     ServedModel(LanguageModel model, Names names, const Limits& limits)
         : ServedModel(std::move(model), std::move(names), limits, Given()) {}
+    ~ServedModel() override;
 
     LanguageModel& engine() { return model_; }
     const ModelInfo& info() const { return info_; }
@@ -57,7 +60,7 @@ public:
     /// Whether one request after the other was lost by the engine's fault, and why the last one was.
     bool is_failing() const;
     std::string failure() const;
-    ModelMetrics& metrics() { return metrics_; }
+    ModelMetrics& metrics() { return record_->times; }
     const std::time_t loaded_at;
     const std::chrono::system_clock::time_point modified_at;  ///< its file
 
@@ -75,8 +78,8 @@ public:
     /// Sessions of one client are not another's, however the request spells the parameter. Throws
     /// headrace::Exception for parameters that are wrong.
     void keep_session_apart(Parameters& parameters, const std::string& client) const;
-    /// What the model would read for a request.
-    RenderedPrompt render(const Request& request) const;
+    /// What the model would read for a request. names: for errors.
+    RenderedPrompt render(const Request& request, const FieldNames& names = {}) const;
 
     /// Of those of a reply, what the load has not said.
     std::vector<Warning> new_warnings(const Reply& reply) const;
@@ -95,7 +98,7 @@ private:
     const Given given_;
     Places places_;
     const std::chrono::seconds ping_interval_;
-    ModelMetrics metrics_;
+    const std::shared_ptr<LanguageRecord> record_;
     mutable std::mutex mutex_;
     std::vector<float> adapter_scales_;
     bool has_own_scales_ = false;

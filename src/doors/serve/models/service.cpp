@@ -68,6 +68,14 @@ ApiError unknown_model(std::string_view name) {
         fmt::format("there is no model '{:.100}'; GET /v1/models lists those that there are", name));
 }
 
+/// A model of another kind would never be asked.
+void check_role(const ModelSpec& spec, Role role) {
+    if (const auto required = spec.required_role(); required && *required != role)
+        throw Exception(Code::unsupported,
+                        fmt::format("{}: the model {}; --{} takes one that {}", spec.path(), work_of(role),
+                                    *required == Role::vectors ? "embed" : "rank", work_of(*required)));
+}
+
 /// What options do not say the environment does.
 ServerLog log_of(const ServeOptions& options) {
     const LogEnvironment usual = log_environment();
@@ -178,25 +186,30 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
     }
 }
 
-std::uint64_t Service::measure(const ModelSpec& spec) {
+/// Sections that name the same weights and engine share them.
+ModelSchedule::Size Service::measure(const ModelSpec& spec) {
     return tried(spec, [&] {
         const ModelOutline outline = outline_model(spec.path(), {.parameters = spec.parameters()});
-        return static_cast<std::uint64_t>(outline.weight_bytes + outline.context_bytes);
+        return ModelSchedule::Size{{spec.weights_name(), static_cast<std::uint64_t>(outline.weight_bytes)},
+                                   {spec.engine_name(), static_cast<std::uint64_t>(outline.context_bytes)}};
     });
 }
 
-std::shared_ptr<Resident> Service::open(const ModelSpec& spec) const {
+std::shared_ptr<Resident> Service::open(const ModelSpec& spec) {
     const ServeOptions& given = spec.options();
     if (spec.is_graph())
         return std::make_shared<EncoderModel>(TextEncoder::load(spec.path(), spec.encoder()), spec.names(),
-                                              given.parallel, options_.most_per_key);
+                                              given.parallel, options_.most_per_key,
+                                              encoder_records_.of(spec.id()));
     LanguageModel model = LanguageModel::load(spec.path(), {.parameters = spec.parameters()});
+    check_role(spec, role_of(model.kind()));
     for (const Warning& warning : model.warnings())
         log_.say(LogLevel::warn, spec.id() + ": " + warning.message, {{"parameter", warning.parameter}});
     const ServedModel::Limits limits{given.parallel, options_.most_per_key, options_.ping_interval};
     return std::make_shared<ServedModel>(
         std::move(model), ServedModel::Names{spec.names(), spec.tags()}, limits,
-        ServedModel::Given{spec.parameters(), given.suffix_first, given.prefills_assistant});
+        ServedModel::Given{spec.parameters(), given.suffix_first, given.prefills_assistant},
+        records_.of(spec.id()));
 }
 
 ModelSpecs Service::specs() const {
@@ -218,13 +231,6 @@ std::vector<std::shared_ptr<ServedModel>> Service::models() const {
     std::vector<std::shared_ptr<ServedModel>> all;
     for (const auto& spec : specs())
         if (auto model = in_memory(*spec).language) all.push_back(std::move(model));
-    return all;
-}
-
-std::vector<std::shared_ptr<EncoderModel>> Service::encoders() const {
-    std::vector<std::shared_ptr<EncoderModel>> all;
-    for (const auto& spec : specs())
-        if (auto model = in_memory(*spec).graph) all.push_back(std::move(model));
     return all;
 }
 
@@ -251,7 +257,7 @@ std::shared_ptr<const ModelSpec> Service::spec_for(const Json& body, Role role) 
         std::shared_ptr<const ModelSpec>& place = spec->is_graph() ? first_graph : first;
         if (!place) place = spec;
     }
-    if (has_listed() && named)
+    if (named && (has_listed() || first || first_graph))
         throw wrong_field("model",
                           fmt::format("'{:.100}' is not of that kind: it {}", name, work_of(named->role())));
     if (has_listed() && !name.empty()) throw unknown_model(name);
@@ -285,7 +291,10 @@ std::shared_ptr<ServedModel> Service::model_for(const HttpRequest& http, const J
 std::shared_ptr<ServedModel> Service::language_model(const HttpRequest& http, const Json& body) {
     const Json* name = Fields(body).any("model");
     const auto named = name && name->is_string() ? spec_of(name->get_ref<const std::string&>()) : nullptr;
-    if (named && !named->is_graph()) return acquire(http, body, *named).language;
+    if (named && named->is_graph())
+        throw wrong_field("model",
+                          fmt::format("'{:.100}' is a graph; a language model is needed", named->id()));
+    if (named) return acquire(http, body, *named).language;
     for (const auto& spec : specs())
         if (!spec->is_graph() && !spec->is_listed()) return acquire(http, body, *spec).language;
     return model_for(http, body);
@@ -344,8 +353,8 @@ std::string Service::metrics() const {
     std::string out;
     counts_.write(out);
     write_pool_metrics(out, pool_.counts());
-    write_model_metrics(out, models());
-    write_encoder_metrics(out, encoders());
+    write_model_metrics(out, records_.all());
+    write_encoder_metrics(out, encoder_records_.all());
     return out;
 }
 

@@ -52,7 +52,6 @@ public:
     const ServeOptions& options() const { return options_; }
     /// Those in memory.
     std::vector<std::shared_ptr<ServedModel>> models() const;
-    std::vector<std::shared_ptr<EncoderModel>> encoders() const;
     std::vector<ListedModel> listed() const;
     /// Null where no model has that name.
     std::shared_ptr<const ModelSpec> spec_of(std::string_view name) const;
@@ -93,8 +92,8 @@ private:
     void tell(ModelPool::Event event, const std::string& id, const std::string& text) const;
     template <class Work>
     std::invoke_result_t<Work> tried(const ModelSpec& spec, const Work& work);
-    std::shared_ptr<Resident> open(const ModelSpec& spec) const;
-    std::uint64_t measure(const ModelSpec& spec);
+    std::shared_ptr<Resident> open(const ModelSpec& spec);
+    ModelSchedule::Size measure(const ModelSpec& spec);
     void configure(ModelSpecs specs, const ServeOptions& options);
     ModelSpecs specs() const;
     bool has_listed() const;
@@ -106,6 +105,8 @@ private:
     ModelSpecs specs_;
     std::map<std::string, Exception> failures_;  ///< of loads, with paths: for the operator
     RequestCounts counts_;
+    ModelRecords<LanguageRecord> records_;
+    ModelRecords<EncoderRecord> encoder_records_;
     ModelPool pool_;  // its thread uses the others
 };
 

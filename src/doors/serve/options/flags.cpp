@@ -70,6 +70,10 @@ const Flag kServerFlags[] = {
      "a key a line; those that begin with # are comments", a_text, "", read_keys},
     {"--max-per-key", "", "N", "", "requests of one key at once; 0: no limit", a_number, "",
      set_number<&ServeOptions::most_per_key, 0, 1 << 20>},
+    {"--allowed-hosts", "", "NAMES", "",
+     "beside localhost, names by commas that requests may call a server by that has no keys and listens to "
+     "this machine alone; *: any",
+     a_text, "", set_text<&ServeOptions::allowed_hosts>},
     {"--cors-origins", "", "ORIGINS", "LLAMA_ARG_CORS_ORIGINS",
      "pages that browsers may call this from, by commas; *: all; localhost: this machine's (default: none)",
      a_text, "", set_text<&ServeOptions::cors_origins>},

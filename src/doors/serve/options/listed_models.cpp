@@ -175,6 +175,23 @@ void tell_graphs_apart(ServeOptions& model) {
     (ranks ? model.ranking_model : model.embedding_model) = std::exchange(model.model, {});
 }
 
+/// A file that was cut off, or is being written, takes no models away.
+Status check_sections(const std::vector<OptionSection>& sections, const std::string& preset,
+                      const ServeOptions& server) {
+    std::map<std::string_view, int> lines;
+    for (const OptionSection& section : sections) {
+        const auto [first, is_new] = lines.emplace(section.name, section.number);
+        if (!is_new)
+            return invalid("{}, line {}: [{}] is there already, at line {}: write one section of that name",
+                           preset, section.number, section.name, first->second);
+    }
+    lines.erase("");
+    const bool has_models = lines.size() > lines.count(kAll);
+    if (has_models || (!lines.empty() && !server.models_dir.empty())) return success();
+    return invalid("{}: it names no model: write a name in brackets with `model = FILE` below it{}", preset,
+                   lines.empty() ? ", or leave out --models-preset" : "");
+}
+
 }  // namespace
 
 Result<std::vector<ServeOptions>> listed_models(const ServeOptions& server) {
@@ -189,6 +206,7 @@ Result<std::vector<ServeOptions>> listed_models(const ServeOptions& server) {
         if (!read.ok()) return read.error().within("--models-preset");
         sections = std::move(read).value();
     }
+    if (!server.models_preset.empty()) HR_TRY(check_sections(sections, preset, server));
     const std::vector<OptionLine>* shared = nullptr;
     std::map<std::string, const std::vector<OptionLine>*> own;
     for (const auto& [name, found] : files) own[name] = nullptr;

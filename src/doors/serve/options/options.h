@@ -65,6 +65,7 @@ struct ServeOptions {
     std::string cors_methods = "GET, POST, DELETE, OPTIONS";
     std::string cors_headers = "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta";
     bool cors_credentials = false;
+    std::string allowed_hosts;               ///< names of a server that only this machine reaches
     std::string api_prefix;                  ///< of all paths: empty, or "/llm"
     std::chrono::seconds ping_interval{30};  ///< of streams that have nothing to say; 0: no pings
     bool allows_templates = false;           ///< requests may bring a chat template of their own

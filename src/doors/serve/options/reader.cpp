@@ -83,7 +83,7 @@ Result<std::vector<OptionSection>> option_sections(const std::string& path) {
             if (end == std::string_view::npos || name.empty())
                 return invalid("{}, line {}: '{:.80}' must be a name in brackets: [qwen3-8b]",
                                std::filesystem::path(path).filename().string(), number, text);
-            sections.push_back({.name = std::string(name), .lines = {}});
+            sections.push_back({.name = std::string(name), .lines = {}, .number = number});
             continue;
         }
         const auto equals = text.find('=');
@@ -121,9 +121,13 @@ Status OptionReader::read_lines(const std::vector<OptionLine>& lines, const std:
 Status OptionReader::read_file(const std::string& path) {
     Result<std::vector<OptionSection>> sections = option_sections(path);
     if (!sections.ok()) return sections.error().within("--config");
-    for (const OptionSection& section : sections.value())
-        HR_TRY(read_lines(section.lines, std::filesystem::path(path).filename().string()));
-    return success();
+    const std::string name = std::filesystem::path(path).filename().string();
+    if (sections.value().size() > 1)
+        return invalid(
+            "--config: {} has the section [{}], and this file's lines are all of one server; "
+            "--models-preset takes a file with a section for each model",
+            name, sections.value()[1].name);
+    return read_lines(sections.value().front().lines, name);
 }
 
 Status OptionReader::take(const Flag& flag, const std::string& name, const std::string& value,

@@ -29,6 +29,7 @@ struct OptionLine {
 struct OptionSection {
     std::string name;  ///< empty: what stands before the first
     std::vector<OptionLine> lines;
+    int number = 0;  ///< of its own line
 };
 /// Lines that begin with # or ; are not looked at.
 Result<std::vector<OptionSection>> option_sections(const std::string& path);
@@ -47,7 +48,7 @@ public:
     Status read_environment(const std::map<std::string, std::string>& environment);
     /// Names are those of flags without their dashes, or of their variables. file: for errors.
     Status read_lines(const std::vector<OptionLine>& lines, const std::string& file);
-    /// All lines of a file, whatever sections it has.
+    /// All lines of a file that has no sections.
     Status read_file(const std::string& path);
 
     /// where: for errors, "the environment's LLAMA_ARG_PORT: ", or nothing for an argument.

@@ -188,16 +188,16 @@ void ModelPool::perform(const ModelSchedule::Action& action, std::unique_lock<st
     }
     const auto measure = sources_.at(action.id).measure;
     lock.unlock();
-    std::uint64_t bytes = 0;
+    ModelSchedule::Size size;
     std::optional<ApiError> error;
     try {
-        bytes = measure ? measure() : 0;
+        if (measure) size = measure();
     } catch (const ApiError& thrown) {
         error = thrown;
     }
     if (error) tell(Event::failed, action.id, error->what());
     lock.lock();
-    if (!error) return schedule_.measured(action.id, bytes);
+    if (!error) return schedule_.measured(action.id, std::move(size));
     ++counts_.failed_loads;
     schedule_.failed(action.id, 0, *error);
 }
@@ -228,9 +228,11 @@ void ModelPool::load(const ModelSchedule::Action& action, std::unique_lock<std::
         return schedule_.failed(action.id, action.instance, *error);
     }
     ++counts_.loads;
-    const std::uint64_t bytes = resident->resident_bytes();
+    ModelSchedule::Size size;  // what was measured knows what models share
+    if (!sources_.contains(action.id) || !sources_.at(action.id).measure)
+        size = {{.name = {}, .bytes = resident->resident_bytes()}};
     residents_.emplace(action.instance, std::move(resident));
-    schedule_.loaded(action.instance, bytes, ModelSchedule::Clock::now());
+    schedule_.loaded(action.instance, std::move(size), ModelSchedule::Clock::now());
 }
 
 void ModelPool::tell(Event event, const std::string& id, const std::string& text) const {

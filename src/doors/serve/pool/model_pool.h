@@ -16,7 +16,7 @@ namespace headrace::serve {
 class Resident {
 public:
     virtual ~Resident() = default;
-    /// That it takes, about.
+    /// That it takes, about, where nobody measured it.
     virtual std::uint64_t resident_bytes() const = 0;
 };
 
@@ -28,9 +28,9 @@ public:
         std::string id;
         bool is_pinned = false;
         std::chrono::milliseconds idle_limit{0};
-        std::string options;                             ///< others make it another version of the model
-        std::function<std::string()> file_version = {};  ///< of its files as they are now
-        std::function<std::uint64_t()> measure = {};     ///< bytes that a load takes, about; throws ApiError
+        std::string options;                                ///< others make it another version of the model
+        std::function<std::string()> file_version = {};     ///< of its files as they are now
+        std::function<ModelSchedule::Size()> measure = {};  ///< what a load takes, about; throws ApiError
         std::function<std::shared_ptr<Resident>()> load = {};  ///< throws ApiError
     };
     /// What ends a wait.

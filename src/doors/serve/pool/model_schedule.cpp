@@ -10,6 +10,31 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
+/// Of several models.
+class TotalSize {
+public:
+    TotalSize() = default;
+    explicit TotalSize(const ModelSchedule::Size& size) { add(size); }
+
+    void add(const ModelSchedule::Size& size) {
+        for (const auto& [name, bytes] : size) {
+            if (name.empty())
+                own_ += bytes;
+            else
+                shared_[name] = std::max(shared_[name], bytes);
+        }
+    }
+    std::uint64_t bytes() const {
+        std::uint64_t all = own_;
+        for (const auto& [name, bytes] : shared_) all += bytes;
+        return all;
+    }
+
+private:
+    std::uint64_t own_ = 0;
+    std::map<std::string_view, std::uint64_t> shared_;  // of names in the sizes that were added
+};
+
 std::uint64_t mib(std::uint64_t bytes) { return (bytes + kMib - 1) / kMib; }
 
 void sooner(std::optional<ModelSchedule::Time>& until, ModelSchedule::Time time) {
@@ -23,7 +48,7 @@ void ModelSchedule::configure(const std::vector<Model>& models, Time now) {
     for (const Model& model : models) {
         known.insert(model.id);
         Entry& entry = entries_[model.id];
-        if (entry.model.version != model.version) entry.bytes = 0;
+        if (entry.model.version != model.version) entry.size.clear();
         entry.model = model;
         if (const auto held = held_.find(entry.current); held != held_.end())
             held->second.is_pinned = model.is_pinned;
@@ -42,7 +67,7 @@ void ModelSchedule::set_version(const std::string& id, const std::string& versio
     const auto found = entries_.find(id);
     if (found == entries_.end() || found->second.model.version == version) return;
     found->second.model.version = version;
-    found->second.bytes = 0;
+    found->second.size.clear();
 }
 
 bool ModelSchedule::takes_requests(Instance instance) const {
@@ -149,21 +174,22 @@ bool ModelSchedule::is_going(const Held& held) {
 }
 
 bool ModelSchedule::has_room(const Entry& entry, bool once_others_went) const {
-    std::uint64_t bytes = entry.bytes;
+    TotalSize size(entry.size);
     std::size_t models = entry.model.is_pinned ? 0 : 1;
     for (const auto& [instance, held] : held_) {
         if (once_others_went && is_going(held)) continue;
-        bytes += held.bytes;
+        size.add(held.size);
         models += held.is_pinned ? 0 : 1;
     }
     const bool is_one_more = !entry.model.is_pinned && limits_.models > 0;
-    return (limits_.bytes == 0 || bytes <= limits_.bytes) && (!is_one_more || models <= limits_.models);
+    return (limits_.bytes == 0 || size.bytes() <= limits_.bytes) &&
+           (!is_one_more || models <= limits_.models);
 }
 
 std::uint64_t ModelSchedule::bytes_held() const {
-    std::uint64_t all = 0;
-    for (const auto& [instance, held] : held_) all += held.bytes;
-    return all;
+    TotalSize all;
+    for (const auto& [instance, held] : held_) all.add(held.size);
+    return all.bytes();
 }
 
 /// A load took more than expected, or the limits were larger.
@@ -229,16 +255,20 @@ std::optional<ModelSchedule::Action> ModelSchedule::free_something(Time now, std
 }
 
 std::optional<ApiError> ModelSchedule::never_fits(const Entry& entry) const {
-    std::uint64_t pinned = 0;
+    TotalSize pinned;
     for (const auto& [instance, held] : held_)
-        if (held.is_pinned && held.phase == Phase::serving && held.id != entry.model.id) pinned += held.bytes;
-    if (limits_.bytes == 0 || entry.bytes + pinned <= limits_.bytes) return std::nullopt;
+        if (held.is_pinned && held.phase == Phase::serving && held.id != entry.model.id)
+            pinned.add(held.size);
+    const std::uint64_t always = pinned.bytes();
+    pinned.add(entry.size);
+    if (limits_.bytes == 0 || pinned.bytes() <= limits_.bytes) return std::nullopt;
     const std::string beside =
-        pinned > 0 ? fmt::format(", of which models that always stay have {}", mib(pinned)) : std::string();
-    return ApiError(500, "server_error",
-                    fmt::format("{} needs {} MiB, and all models together may have {}{}: raise "
-                                "--models-memory-mib, or give the model a smaller --ctx-size",
-                                entry.model.id, mib(entry.bytes), limits_.bytes / kMib, beside));
+        always > 0 ? fmt::format(", of which models that always stay have {}", mib(always)) : std::string();
+    return ApiError(
+        500, "server_error",
+        fmt::format("{} needs {} MiB, and all models together may have {}{}: raise "
+                    "--models-memory-mib, or give the model a smaller --ctx-size",
+                    entry.model.id, mib(TotalSize(entry.size).bytes()), limits_.bytes / kMib, beside));
 }
 
 std::optional<ModelSchedule::Action> ModelSchedule::serve_queue(Time now, std::optional<Time>& until) {
@@ -252,7 +282,7 @@ std::optional<ModelSchedule::Action> ModelSchedule::serve_queue(Time now, std::o
         }
         if (std::ranges::any_of(held_, [](const auto& one) { return one.second.phase == Phase::loading; }))
             return std::nullopt;
-        if (entry.bytes == 0) return Action{.kind = Action::Kind::measure, .id = entry.model.id};
+        if (entry.size.empty()) return Action{.kind = Action::Kind::measure, .id = entry.model.id};
         if (const auto error = never_fits(entry)) {
             failed(entry.model.id, 0, *error);
             continue;
@@ -272,7 +302,7 @@ ModelSchedule::Action ModelSchedule::begin_load(Entry& entry, Time now) {
     const Instance instance = next_++;
     held_[instance] = {.id = entry.model.id,
                        .version = entry.model.version,
-                       .bytes = entry.bytes,
+                       .size = entry.size,
                        .is_pinned = entry.model.is_pinned,
                        .used = now,
                        .since = now};
@@ -313,14 +343,14 @@ std::optional<ModelSchedule::Action> ModelSchedule::make_room(Entry& entry, Time
     return std::nullopt;
 }
 
-void ModelSchedule::measured(const std::string& id, std::uint64_t bytes) {
-    if (const auto found = entries_.find(id); found != entries_.end())
-        found->second.bytes = std::max<std::uint64_t>(bytes, 1);
+void ModelSchedule::measured(const std::string& id, Size size) {
+    if (size.empty()) size.emplace_back();  // it is known
+    if (const auto found = entries_.find(id); found != entries_.end()) found->second.size = std::move(size);
 }
 
-void ModelSchedule::loaded(Instance instance, std::uint64_t bytes, Time now) {
+void ModelSchedule::loaded(Instance instance, Size size, Time now) {
     Held& held = held_.at(instance);
-    held.bytes = std::max<std::uint64_t>(bytes, 1);
+    if (!size.empty()) held.size = std::move(size);
     held.load_time = now - held.since;
     held.since = held.used = now;
     held.phase = Phase::serving;
@@ -331,7 +361,7 @@ void ModelSchedule::loaded(Instance instance, std::uint64_t bytes, Time now) {
     }
     Entry& entry = found->second;
     entry.loading = 0;
-    entry.bytes = held.bytes;
+    entry.size = held.size;
     entry.failure.clear();
     entry.failed_version.clear();
     held.is_pinned = entry.model.is_pinned;

@@ -37,6 +37,13 @@ public:
         std::chrono::milliseconds idle_limit{0};  ///< after which it is given back; 0: none
     };
 
+    /// What a model takes. Parts of one name are the same memory, whichever models have them.
+    struct Part {
+        std::string name;
+        std::uint64_t bytes = 0;
+    };
+    using Size = std::vector<Part>;
+
     explicit ModelSchedule(const Limits& limits) : limits_(limits) {}
 
     /// Those that there are from now on. Others are given back when their requests have ended; who waits for
@@ -70,9 +77,10 @@ public:
     };
     /// What is due. `measure`, `load` and `free` are to be answered by what follows.
     Action next(Time now);
-    /// Bytes that a load takes, about.
-    void measured(const std::string& id, std::uint64_t bytes);
-    void loaded(Instance instance, std::uint64_t bytes, Time now);
+    /// What a load takes, about.
+    void measured(const std::string& id, Size size);
+    /// size: empty where it is what was measured.
+    void loaded(Instance instance, Size size, Time now);
     /// Those that wait for it are refused. instance: of a load; 0: of a measurement.
     void failed(const std::string& id, Instance instance, const ApiError& error);
     void freed(Instance instance);
@@ -90,7 +98,7 @@ private:
     enum class Phase { loading, serving, retired, freeing };
     struct Held {
         std::string id, version;
-        std::uint64_t bytes = 0;
+        Size size;
         Phase phase = Phase::loading;
         bool is_pinned = false;
         bool drains = false;  ///< takes no requests, as another needs its room
@@ -100,7 +108,7 @@ private:
     };
     struct Entry {
         Model model;
-        std::uint64_t bytes = 0;  ///< that a load takes; 0: not known
+        Size size;  ///< of a load; empty: not known
         Instance current = 0, loading = 0;
         std::deque<Ticket> waiting;
         bool is_queued = false;

@@ -7,6 +7,7 @@
 
 #include "base/parameter_json.h"
 #include "doors/serve/request/images.h"
+#include "doors/serve/request/sampling_fields.h"
 
 namespace headrace::serve {
 namespace {
@@ -92,7 +93,8 @@ Message message_of(const Json& given, const std::string& place) {
         message.tool_calls.push_back(call_of(wrapped, place));
     }
     message.tool_call_id = fields.text("tool_call_id").value_or("");
-    if (message.role == "tool") message.tool_name = fields.text("name").value_or("");
+    const std::string name = fields.text("name").value_or("");
+    if (message.role == "tool") message.tool_name = name;
     const bool is_empty = !fields.any("content") && message.tool_calls.empty() && message.reasoning.empty();
     if (is_empty) throw wrong_field(fields.name("content"), "is missing");
     return message;
@@ -242,6 +244,11 @@ int choices_in(const Fields& body, std::initializer_list<std::string_view> names
     return static_cast<int>(count);
 }
 
+void check_limits(const Fields& body) {
+    for (std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"})
+        static_cast<void>(body.integer(name, -1, INT32_MAX));  // none of several may be wrong
+}
+
 int wanted_slot(const Fields& body) {
     return static_cast<int>(body.integer("id_slot", -1, INT32_MAX).value_or(-1));
 }
@@ -257,13 +264,16 @@ bool ends_with_answer(const std::vector<Message>& messages) {
 
 ChatBody chat_body(const Json& given, const ModelInfo& model) {
     const Fields body(given);
+    check_openai_fields(body);
     ChatBody chat;
     chat.request.messages = messages_of(body.required("messages"), "messages");
     check_images(chat.request.messages, model);
     chat.request.parameters = engine_parameters(given, kChatFields);
+    bound_seed(chat.request.parameters);
     chat.request.parameters.set("drop_oldest", false);
     chat.request.chat_template = body.text("chat_template").value_or("");
     chat.options.uses_functions = read_functions(body, chat.request.parameters);
+    if (chat.options.uses_functions) chat.options.names["tools"] = "functions";
     if (!chat.options.uses_functions) read_tools(body, chat.request.parameters);
     check_can_call(chat.request.parameters, model);
     if (chat.request.parameters.find("tools") && body.any("grammar"))
@@ -280,8 +290,11 @@ ChatBody chat_body(const Json& given, const ModelInfo& model) {
     chat.options.includes_usage = includes_usage(body);
     chat.options.choices = choices_in(body, {"n", "n_cmpl"});
     chat.options.wanted_slot = wanted_slot(body);
-    for (std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"})
-        static_cast<void>(body.integer(name, -1, INT32_MAX));  // none of several may be wrong
+    check_limits(body);
+    if (const Json* format = body.any("response_format"); format && !body.any("json_schema"))
+        chat.options.names["json_schema"] = format->is_object() && format->contains("json_schema")
+                                                ? "response_format.json_schema.schema"
+                                                : "response_format.schema";
     if (body.any("max_completion_tokens")) chat.request.parameters.erase("max_tokens");  // the older name
     chat.options.shows_prompt = body.flag("verbose").value_or(false);
     read_session(body, chat.request.parameters);

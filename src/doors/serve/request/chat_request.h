@@ -22,6 +22,7 @@ struct AnswerOptions {
     bool shows_prompt = false;    ///< llama-server's __verbose
     bool uses_functions = false;  ///< OpenAI's first names for tools and their calls
     int wanted_slot = -1;         ///< of those that /slots shows
+    FieldNames names;             ///< for errors
 };
 
 /// Messages in OpenAI's shape. Throws ApiError with the place of what is wrong.
@@ -36,6 +37,8 @@ void check_verbosity(const Fields& fields);
 bool includes_usage(const Fields& body);
 /// How many answers one of these fields asks for.
 int choices_in(const Fields& body, std::initializer_list<std::string_view> names);
+/// Throws ApiError for a limit of the answer's tokens that is none, under whichever of its names.
+void check_limits(const Fields& body);
 /// `id_slot`.
 int wanted_slot(const Fields& body);
 /// `session`, the name of a conversation that the server remembers.

@@ -25,7 +25,9 @@ Json openai_error(const ApiError& error) {
     return {{"error", std::move(shape)}};
 }
 
-ApiError api_error(const Exception& error) {
+namespace {
+
+ApiError without_field(const Exception& error) {
     switch (error.code()) {
         case Code::invalid_argument:
         case Code::invalid_state: return {400, "invalid_request_error", error.what()};
@@ -42,6 +44,30 @@ ApiError api_error(const Exception& error) {
         case Code::backend_failure: break;
     }
     return {500, "server_error", error.what()};
+}
+
+}  // namespace
+
+ApiError api_error(const Exception& error) {
+    ApiError shown = without_field(error);
+    shown.field = error.parameter();
+    return shown;
+}
+
+ApiError renamed(ApiError error, const FieldNames& names) {
+    const std::string first = error.field.substr(0, error.field.find_first_of(".["));
+    const auto found = names.find(first);
+    if (first.empty() || found == names.end()) return error;
+    const std::string field = found->second + error.field.substr(first.size());
+    std::string message = error.what();
+    if (message.starts_with("'" + error.field + "'"))
+        message.replace(0, error.field.size() + 2, "'" + field + "'");
+    else if (message.starts_with(error.field + ":"))
+        message.replace(0, error.field.size(), "'" + field + "'");
+    ApiError shown(error.status, error.type, message, field);
+    shown.extra = std::move(error.extra);
+    shown.retry_after = error.retry_after;
+    return shown;
 }
 
 }  // namespace headrace::serve

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -35,5 +36,10 @@ Json openai_error(const ApiError& error);
 
 /// A failure of the engine.
 ApiError api_error(const Exception& error);
+
+/// What the client calls parameters that the engine has under other names.
+using FieldNames = std::map<std::string, std::string>;
+/// The error with the client's own name for its field.
+ApiError renamed(ApiError error, const FieldNames& names);
 
 }  // namespace headrace::serve

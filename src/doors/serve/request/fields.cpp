@@ -2,29 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <vector>
+
 namespace headrace::serve {
 namespace {
 
 constexpr int kMostDepth = 64;
+/// Of keys, while a body is read: each is looked for among those of its object before it.
+constexpr std::size_t kMostComparisons = std::size_t{1} << 25;
+
+/// Refuses bodies as they are read that would take seconds, or the stack.
+class Looker {
+public:
+    bool operator()(int depth, Json::parse_event_t event, Json&) {
+        is_too_deep_ = is_too_deep_ || depth > kMostDepth;
+        if (event == Json::parse_event_t::object_start) keys_.push_back(0);
+        if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
+        if (event == Json::parse_event_t::key && !keys_.empty()) comparisons_ += keys_.back()++;
+        if (comparisons_ > kMostComparisons)
+            throw wrong_field("", "the body has too many keys; an object of 8,000 may be read");
+        return !is_too_deep_;
+    }
+    bool is_too_deep() const { return is_too_deep_; }
+
+private:
+    std::vector<std::size_t> keys_;  // of the objects that are open
+    std::size_t comparisons_ = 0;
+    bool is_too_deep_ = false;
+};
 
 }  // namespace
 
 Json parse_any_body(std::string_view body) {
-    bool is_too_deep = false;
-    const auto look = [&](int depth, Json::parse_event_t, Json&) {
-        is_too_deep = is_too_deep || depth > kMostDepth;
-        return !is_too_deep;
-    };
+    Looker look;
     Json parsed;
     try {
-        parsed = Json::parse(body, look);
+        parsed = Json::parse(body, std::ref(look));
     } catch (const Json::exception& e) {
         // What nlohmann says begins with its own name and number.
         std::string_view message = e.what();
         if (const auto at = message.find("] "); at != std::string_view::npos) message.remove_prefix(at + 2);
         throw wrong_field("", fmt::format("the body is no JSON: {}", message));
     }
-    if (is_too_deep)
+    if (look.is_too_deep())
         throw wrong_field("", fmt::format("the body is nested deeper than {} levels", kMostDepth));
     return parsed;
 }
@@ -99,6 +120,17 @@ std::optional<std::int64_t> Fields::integer(std::string_view key, std::int64_t l
     if (number < least || number > most)
         throw wrong_field(name(key),
                           fmt::format("is {}; it must be from {} to {}", value->dump(), least, most));
+    return number;
+}
+
+std::optional<double> Fields::number(std::string_view key, double least, double most) const {
+    const Json* value = any(key);
+    if (!value) return std::nullopt;
+    if (!value->is_number()) wrong(key, fmt::format("a number from {} to {}", least, most));
+    const auto number = value->get<double>();
+    if (!(number >= least && number <= most))
+        throw wrong_field(
+            name(key), fmt::format("is {}; it must be a number from {} to {}", value->dump(), least, most));
     return number;
 }
 

@@ -31,6 +31,7 @@ public:
     std::string required_text(std::string_view key) const;
     std::optional<bool> flag(std::string_view key) const;
     std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t most) const;
+    std::optional<double> number(std::string_view key, double least, double most) const;
     const Json* list(std::string_view key) const;
     const Json* object(std::string_view key) const;
     [[noreturn]] void wrong(std::string_view key, std::string_view must_be) const;

@@ -65,6 +65,13 @@ Choice choice_of(const Json& given, const std::string& place) {
     return {.mode = "required", .names = {named_function(given, place)}};
 }
 
+void check_function(const Json& given, const std::string& place) {
+    const Fields fields(given, place);
+    if (fields.required_text("name").empty()) throw wrong_field(fields.name("name"), "is empty");
+    static_cast<void>(fields.object("parameters"));
+    static_cast<void>(fields.text("description"));
+}
+
 const std::string& checked_name(const Json& given, const std::string& place) {
     const Fields tool(given, place);
     if (const std::string type = tool.required_text("type"); type != kFunction)
@@ -72,10 +79,7 @@ const std::string& checked_name(const Json& given, const std::string& place) {
                           fmt::format("is '{:.40}'; only tools of the type function are offered", type));
     const Json* function = tool.object(kFunction);
     if (!function) throw wrong_field(tool.name(kFunction), "is missing");
-    const Fields fields(*function, tool.name(kFunction));
-    if (fields.required_text("name").empty()) throw wrong_field(fields.name("name"), "is empty");
-    static_cast<void>(fields.object("parameters"));
-    static_cast<void>(fields.text("description"));
+    check_function(*function, tool.name(kFunction));
     return (*function)["name"].get_ref<const std::string&>();
 }
 
@@ -113,8 +117,10 @@ bool read_functions(const Fields& body, Parameters& parameters) {
     if (!functions || functions->empty()) return false;
     if (body.any("tools")) throw wrong_field("functions", "cannot be given with 'tools', their newer name");
     Json tools = Json::array();
-    for (const Json& function : *functions)
-        tools.push_back({{"type", kFunction}, {std::string(kFunction), function}});
+    for (std::size_t i = 0; i < functions->size(); ++i) {
+        check_function((*functions)[i], fmt::format("functions[{}]", i));
+        tools.push_back({{"type", kFunction}, {std::string(kFunction), (*functions)[i]}});
+    }
     const bool is_known = !given || given->is_object() || *given == "auto" || *given == "none";
     if (!is_known)
         throw wrong_field("function_call", "must be auto, none, or an object with the name of a function");

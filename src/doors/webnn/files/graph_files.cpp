@@ -128,6 +128,11 @@ std::shared_ptr<const Graph> load_graph_file(const std::string& path, const std:
         value_or_throw(read_graph_file(path, {manifest_path, weights_path})));
 }
 
+std::shared_ptr<const Graph> load_graph_bytes(std::span<const std::byte> bytes,
+                                              std::shared_ptr<const void> owner) {
+    return std::make_shared<const Graph>(value_or_throw(graph_from_bytes(std::move(owner), bytes, find_op)));
+}
+
 void save_graph_file(const Graph& graph, const std::string& path) {
     value_or_throw(write_graph_file(graph, path));
 }

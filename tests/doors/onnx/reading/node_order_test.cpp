@@ -46,10 +46,12 @@ TEST(NodeOrder, PutsNodesBehindWhatTheirBodiesRead) {
               (List{"a", "y"}));
 }
 
-TEST(NodeOrder, PutsCyclesAndWhatWaitsForThemLast) {
-    EXPECT_EQ(ordered({node("Relu", {"b"}, "a"), node("Relu", {"a"}, "b"), node("Relu", {"b"}, "z"),
-                       node("Relu", {"x"}, "y")}),
-              (List{"y", "a", "b", "z"}));
+TEST(NodeOrder, RefusesCyclesAndNamesNodesOfThem) {
+    EXPECT_EQ(
+        ordered({node("Neg", {"b"}, "z"), node("Relu", {"b"}, "a"), node("Exp", {"a"}, "b"),
+                 node("Relu", {"x"}, "y")}),
+        (List{"the node of output 'b' (Exp) waits for that of 'a' (Relu), which waits for it: nodes must "
+              "not be a cycle; use Loop for what repeats"}));
 }
 
 }  // namespace

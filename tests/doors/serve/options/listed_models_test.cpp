@@ -125,6 +125,25 @@ TEST_F(ListedModels, KeepTheValuesOfACallerAndTheProgramsDefaults) {
     EXPECT_EQ(std::get<std::int64_t>(*read_again(server).value().parameters.find("n_batch")), 64);
 }
 
+TEST_F(ListedModels, HaveOneSectionEach) {
+    const std::string twice = file("m.ini", "[a]\nmodel = x.gguf\n\n[b]\nmodel = y.gguf\n[a]\nc = 5\n");
+    EXPECT_THAT(read({"--models-preset", twice}).error().message,
+                HasSubstr("m.ini, line 6: [a] is there already, at line 1"));
+    file("models/a.gguf");
+    const std::string all = file("n.ini", "[*]\nc = 5\n[*]\nnp = 2\n");
+    EXPECT_THAT(read({"--models-dir", folder(), "--models-preset", all}).error().message,
+                HasSubstr("n.ini, line 3: [*] is there already"));
+}
+
+TEST_F(ListedModels, AreNotTakenAwayByAnEmptyFile) {
+    for (const char* nothing : {"", "# later\n", "version = 1\n", "[*]\nc = 5\n"})
+        EXPECT_THAT(read({"--models-preset", file("m.ini", nothing)}).error().message,
+                    HasSubstr("m.ini: it names no model"));
+    file("models/a.gguf");
+    EXPECT_FALSE(read({"--models-dir", folder(), "--models-preset", file("m.ini", "")}).ok());
+    EXPECT_TRUE(read({"--models-dir", folder(), "--models-preset", file("m.ini", "[*]\nc = 5\n")}).ok());
+}
+
 TEST_F(ListedModels, AreNotThereWhereNoFolderIs) {
     EXPECT_THAT(read({"--models-dir", "/nowhere"}).error().message, HasSubstr("--models-dir: '/nowhere'"));
     EXPECT_THAT(read({"--models-preset", "/nowhere.ini"}).error().message, HasSubstr("--models-preset"));

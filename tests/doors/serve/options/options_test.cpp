@@ -172,10 +172,9 @@ TEST(ServeOptions, OfLlamaServerWithoutEffectAreNoted) {
 
 TEST(ServeOptions, OfArgumentsComeBeforeTheEnvironmentAndAFile) {
     const TemporaryFolder folder;
-    const std::string file =
-        folder.write("serve.ini",
-                     "# a comment\n[section]\nport = 1\nctx-size = 100\nmodel = file.gguf\n"
-                     "no-ui = true\nLLAMA_ARG_BATCH = 7\nc = 100\n");
+    const std::string file = folder.write("serve.ini",
+                                          "# a comment\nport = 1\nctx-size = 100\nmodel = file.gguf\n"
+                                          "no-ui = true\nLLAMA_ARG_BATCH = 7\nc = 100\n");
     const Environment environment = {{"LLAMA_ARG_PORT", "2"}, {"LLAMA_ARG_CTX_SIZE", "200"}};
     const ServeOptions options = read_well({"--config", file, "--port", "3"}, environment);
     EXPECT_EQ(options.listener.port, 3);
@@ -193,6 +192,8 @@ TEST(ServeOptions, ThatAreUnknownAreErrorsWithASuggestion) {
     const std::string file = folder.write("serve.ini", "model = a.gguf\nprot = 1\n");
     EXPECT_THAT(refusal({"--config", file}), HasSubstr("serve.ini, line 2"));
     EXPECT_THAT(refusal({"--config", "/none"}), HasSubstr("/none"));
+    const std::string sections = folder.write("two.ini", "model = a.gguf\n[b]\nport = 1\n");
+    EXPECT_THAT(refusal({"--config", sections}), HasSubstr("two.ini has the section [b]"));
 }
 
 TEST(ServeOptions, WithWrongValuesAreErrorsThatNameThem) {

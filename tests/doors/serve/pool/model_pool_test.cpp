@@ -48,7 +48,10 @@ std::vector<ModelPool::Source> sources(Memory& memory, int count, std::atomic<in
         const std::string id = std::to_string(i);
         all.push_back({.id = id,
                        .file_version = [&version] { return std::to_string(version); },
-                       .measure = [] { return kBytes; },
+                       .measure =
+                           [] {
+                               return ModelSchedule::Size{{"", kBytes}};
+                           },
                        .load = [&memory, &version, id]() -> std::shared_ptr<Resident> {
                            static std::atomic<int> loads = 0;
                            std::this_thread::sleep_for(milliseconds(1));

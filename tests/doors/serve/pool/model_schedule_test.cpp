@@ -54,7 +54,7 @@ public:
             schedule.failed(id, instance, *error);
         } else {
             in_memory[instance] = id;
-            schedule.loaded(instance, bytes[id], now);
+            schedule.loaded(instance, {{"", bytes[id]}}, now);
         }
         turn();
     }
@@ -110,7 +110,7 @@ public:
 
 private:
     void perform(const ModelSchedule::Action& action) {
-        if (action.kind == Kind::measure) return schedule.measured(action.id, bytes.at(action.id));
+        if (action.kind == Kind::measure) return schedule.measured(action.id, {{"", bytes.at(action.id)}});
         if (action.kind == Kind::load) {
             EXPECT_TRUE(loading.empty()) << "two loads at once";
             loading[action.instance] = action.id;
@@ -260,6 +260,26 @@ TEST(ModelSchedule, KeepsPinnedModelsAndRefusesWhatNeverFitsBesideThem) {
     EXPECT_THAT(pool.refused.at(beside), HasSubstr("always stay have 200"));
     EXPECT_THAT(pool.refused.at(large), HasSubstr("--models-memory-mib"));
     EXPECT_EQ(pool.schedule.state("a"), State::loaded);
+}
+
+TEST(ModelSchedule, CountsOnceWhatSeveralModelsHaveTogether) {
+    ModelSchedule schedule({.bytes = 10 * kMib});
+    schedule.configure({{.id = "a"}, {.id = "b"}, {.id = "c"}}, {});
+    const auto load = [&](const std::string& id, const ModelSchedule::Size& size) {
+        schedule.drop(schedule.ask(id, {}), {});
+        const auto ticket = schedule.ask(id, {});
+        EXPECT_EQ(schedule.next({}).kind, Kind::measure);
+        schedule.measured(id, size);
+        const ModelSchedule::Action action = schedule.next({});
+        if (action.kind != Kind::load) return false;
+        schedule.loaded(action.instance, {}, {});
+        schedule.release(schedule.answer(ticket)->granted, {});
+        return true;
+    };
+    EXPECT_TRUE(load("a", {{"weights", 6 * kMib}, {"", 2 * kMib}}));
+    EXPECT_TRUE(load("b", {{"weights", 6 * kMib}, {"", 2 * kMib}}));
+    EXPECT_EQ(schedule.bytes_held(), 10 * kMib);
+    EXPECT_FALSE(load("c", {{"", 1 * kMib}}));  // one of them goes first
 }
 
 TEST(ModelSchedule, GivesModelsBackThatNobodyUsed) {

@@ -21,6 +21,20 @@ TEST(Bodies, ThatAreNoObjectsAreErrors) {
     EXPECT_EQ(parse_body("{\"a\": 1}")["a"], 1);
 }
 
+// Each key is looked for among those before it: a million would take minutes.
+TEST(Bodies, WithMoreKeysThanCanBeReadInTimeAreErrors) {
+    const auto object_of = [](int keys) {
+        std::string text = "{";
+        for (int i = 0; i < keys; ++i) text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":1";
+        return text + "}";
+    };
+    EXPECT_EQ(parse_body(object_of(8000)).size(), 8000u);
+    EXPECT_THAT(error_of([&] { parse_body(object_of(100'000)); }).what(), HasSubstr("too many keys"));
+    std::string many = "{\"list\":[";
+    for (int i = 0; i < 20; ++i) many += (i > 0 ? "," : "") + object_of(5000);
+    EXPECT_THAT(error_of([&] { parse_body(many + "]}"); }).what(), HasSubstr("too many keys"));
+}
+
 TEST(Fields, OfAWrongKindAreNamed) {
     const Json body = {{"text", 1}, {"number", "x"}, {"large", 9}, {"nothing", nullptr}, {"half", 0.5}};
     const Fields fields(body, "messages[2]");

@@ -10,6 +10,8 @@
 
 #include "doors/webnn/op_table.h"
 #include "engine/sample_graph.h"
+#include "headrace/graph_files.h"
+#include "ir/graph_file.h"
 #include "temporary_folder.h"
 
 namespace headrace::webnn {
@@ -258,6 +260,30 @@ TEST(GraphFiles, ContentTellsWhatAnUnknownExtensionDoesNot) {
         EXPECT_EQ(load(folder / name, paths).nodes.size(), 3u);
     folder.write("nothing.txt", "hello");
     EXPECT_THAT(read_graph_file(folder / "nothing.txt").error().message, HasSubstr("bytes are too few"));
+}
+
+TEST(GraphFiles, OurOwnFormIsReadFromMemoryWhichTheGraphKeeps) {
+    const Built built = build(all_cases().front());
+    auto bytes = std::make_shared<Bytes>(must(graph_bytes(built.graph)));
+    const std::weak_ptr<Bytes> kept = bytes;
+    auto graph = load_graph_bytes(*bytes, bytes);
+    bytes.reset();
+    EXPECT_EQ(print_graph(*graph), print_graph(built.graph));
+    EXPECT_EQ(run(*graph, built.inputs), run(built.graph, built.inputs));
+    graph.reset();
+    EXPECT_TRUE(kept.expired());
+}
+
+TEST(GraphFiles, OtherFormsAreNotReadFromMemory) {
+    for (const std::string_view text : {"", "webnn_graph \"x\" v1 {}", "{\"inputs\": {}}", "HDRGRAPH"}) {
+        const auto bytes = std::as_bytes(std::span(text));
+        try {
+            load_graph_bytes(bytes, nullptr);
+            ADD_FAILURE() << text;
+        } catch (const Exception& error) {
+            EXPECT_EQ(error.code(), Code::invalid_argument) << text;
+        }
+    }
 }
 
 TEST(GraphFiles, WeightsMayLieElsewhere) {

@@ -1,4 +1,4 @@
-#include "llm/checks/schema_cost.h"
+#include "llm/schema/schema_cost.h"
 
 #include <algorithm>
 #include <string_view>

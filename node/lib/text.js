@@ -1,0 +1,7 @@
+/** With U+FFFD in place of halves of surrogate pairs, as UTF-8 has it: USVString. */
+export function wellFormed(text) {
+  if (!/[\ud800-\udfff]/.test(text)) return text;
+  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (unit) =>
+    unit.length === 2 ? unit : '\ufffd',
+  );
+}

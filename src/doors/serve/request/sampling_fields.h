@@ -1,0 +1,16 @@
+#pragma once
+#include "doors/serve/request/fields.h"
+#include "headrace/parameters.h"
+
+namespace headrace::serve {
+
+/// Fields that OpenAI documents have its types and ranges, also those that change no answer here.
+void check_openai_fields(const Fields& body);
+
+/// As llama-server and Ollama take numbers that mean nothing: a temperature below 0 is 0, a share of the
+/// probability lies between 0 and 1. A seed of any integer has its last 32 bits.
+void bound_sampling(Parameters& parameters);
+/// The latter alone.
+void bound_seed(Parameters& parameters);
+
+}  // namespace headrace::serve
