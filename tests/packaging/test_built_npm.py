@@ -281,7 +281,8 @@ def test_the_tests_of_node_pass_on_the_package(installed: Path, tmp_path: Path):
     own = shutil.ignore_patterns("lib")
     shutil.copytree(installed / "node_modules/headrace", tree / "node", ignore=own)
     links = {"node/native": installed / "node_modules" / CARRIED, "../shared": ROOT.parent / "shared"}
-    links |= {name: ROOT / name for name in ("models", "node/lib", ".venv", "tests/onnx", "tests/python")}
+    read = ("models", "node/lib", ".venv", "python", "tests/onnx", "tests/python", "tests/web")
+    links |= {name: ROOT / name for name in read}
     shutil.copytree(ROOT / "tests/node", tree / "tests/node")
     for name, target in links.items():
         (tree / name).symlink_to(target)
