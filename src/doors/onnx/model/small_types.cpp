@@ -7,19 +7,19 @@
 #include "ir/constant.h"
 
 namespace headrace::onnx {
-namespace {
 
-/// The bits of element i of those that share bytes, the low ones first.
-std::uint32_t bits_at(std::span<const std::byte> bytes, std::int64_t i, int bits) {
+std::uint32_t bits_at(const std::byte* bytes, std::int64_t i, std::int64_t bits) {
     if (bits == 16) {
         std::uint16_t value = 0;
-        std::memcpy(&value, bytes.data() + 2 * i, 2);
+        std::memcpy(&value, bytes + 2 * i, 2);
         return value;
     }
-    const int each = 8 / bits;
-    const auto byte = std::to_integer<std::uint32_t>(bytes[static_cast<std::size_t>(i / each)]);
+    const std::int64_t each = 8 / bits;
+    const auto byte = std::to_integer<std::uint32_t>(bytes[i / each]);
     return (byte >> (bits * (i % each))) & ((1U << bits) - 1);
 }
+
+namespace {
 
 template <class T, class Read>
 Result<std::shared_ptr<const Constant>> each_element(std::int64_t count, Read read) {
@@ -76,18 +76,19 @@ Result<std::shared_ptr<const Constant>> carried_elements(ElementType type, std::
     const int bits = bits_of(type);
     switch (type) {
         case ElementType::u16:
-            return each_element<std::uint32_t>(count,
-                                               [&](std::int64_t i) { return bits_at(bytes, i, bits); });
+            return each_element<std::uint32_t>(
+                count, [&](std::int64_t i) { return bits_at(bytes.data(), i, bits); });
         case ElementType::u2:
-            return each_element<std::uint8_t>(count, [&](std::int64_t i) { return bits_at(bytes, i, bits); });
+            return each_element<std::uint8_t>(count,
+                                              [&](std::int64_t i) { return bits_at(bytes.data(), i, bits); });
         case ElementType::i2:  // the sign is the upper of both bits
             return each_element<std::int8_t>(count, [&](std::int64_t i) {
-                const auto value = static_cast<int>(bits_at(bytes, i, bits));
+                const auto value = static_cast<int>(bits_at(bytes.data(), i, bits));
                 return value >= 2 ? value - 4 : value;
             });
         default:
             return each_element<float>(
-                count, [&](std::int64_t i) { return small_float(type, bits_at(bytes, i, bits)); });
+                count, [&](std::int64_t i) { return small_float(type, bits_at(bytes.data(), i, bits)); });
     }
 }
 

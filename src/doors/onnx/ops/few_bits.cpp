@@ -12,11 +12,6 @@ void check_bits(std::int64_t bits, std::string_view what) {
                       "Quantise the model with one of these");
 }
 
-std::int64_t bits_at(const std::byte* row, std::int64_t i, std::int64_t bits) {
-    const std::int64_t shift = i * bits % 8;
-    return std::to_integer<std::int64_t>(row[i * bits / 8]) >> shift & ((1 << bits) - 1);
-}
-
 Operand known_codes(std::int64_t rows, std::int64_t columns, std::int64_t bits,
                     const std::vector<std::uint8_t>& codes) {
     if (bits == 8) return known_elements<std::uint8_t>({rows, columns}, codes, ElementType::u8);

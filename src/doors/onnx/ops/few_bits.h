@@ -2,6 +2,7 @@
 #include <span>
 #include <vector>
 
+#include "doors/onnx/model/small_types.h"
 #include "doors/onnx/reading/operators.h"
 #include "ir/constant.h"
 
@@ -10,9 +11,6 @@ namespace headrace::onnx {
 
 /// Throws Refused for others.
 void check_bits(std::int64_t bits, std::string_view what);
-
-/// Element i of a row, which has the low bits of a byte first.
-std::int64_t bits_at(const std::byte* row, std::int64_t i, std::int64_t bits);
 
 template <class T>
 Operand known_elements(std::vector<std::int64_t> shape, std::span<const T> elements, ElementType type) {
