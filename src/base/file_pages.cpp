@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/take_until.h"
+
 #ifdef __linux__
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,13 +18,6 @@ namespace headrace {
 #ifdef __linux__
 
 namespace {
-
-/// The text before the next `end`, which goes with it.
-std::string_view taken(std::string_view& text, char end) {
-    const std::string_view found = text.substr(0, text.find(end));
-    text.remove_prefix(std::min(text.size(), found.size() + 1));
-    return found;
-}
 
 std::uintptr_t number_of(std::string_view text, int base) {
     std::uintptr_t number = 0;
@@ -51,13 +46,14 @@ std::string mappings() {
 FilePages::FilePages() {
     const std::string text = mappings();
     for (std::string_view rest = text; !rest.empty();) {
-        std::string_view line = taken(rest, '\n');
+        std::string_view line = take_until(rest, '\n');
         // 7f…000-7f…000 r--s 00000000 fe:00 1234 /path
-        const std::uintptr_t begin = number_of(taken(line, '-'), 16), end = number_of(taken(line, ' '), 16);
-        const std::string_view rights = taken(line, ' ');
-        taken(line, ' ');  // the offset
-        taken(line, ' ');  // the device
-        const bool is_file = number_of(taken(line, ' '), 10) != 0;
+        const std::uintptr_t begin = number_of(take_until(line, '-'), 16),
+                             end = number_of(take_until(line, ' '), 16);
+        const std::string_view rights = take_until(line, ' ');
+        take_until(line, ' ');  // the offset
+        take_until(line, ' ');  // the device
+        const bool is_file = number_of(take_until(line, ' '), 10) != 0;
         if (!is_file || !rights.starts_with("r-")) continue;
         if (!ranges_.empty() && ranges_.back().second == begin)
             ranges_.back().second = end;

@@ -8,6 +8,7 @@
 #include "base/cpu_name.h"
 #include "base/mapped_file.h"
 #include "base/new_files.h"
+#include "base/take_until.h"
 #include "kernels/simd/target.h"
 
 namespace headrace {
@@ -26,14 +27,6 @@ bool parse_hex(std::string_view text, ContentHash& hash) {
         return error == std::errc() && end == digits.data() + digits.size();
     };
     return read(text.substr(0, 16), hash.high) && read(text.substr(16), hash.low);
-}
-
-/// Removes and returns what comes before the separator, all of it where there is none.
-std::string_view take(std::string_view& text, char separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const std::string_view first = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return first;
 }
 
 const std::string& machine() {
@@ -80,17 +73,17 @@ std::string Tuning::text() const {
 }
 
 Result<Tuning> Tuning::parse(std::string_view text) {
-    if (take(text, '\n') != kFirstLine) return invalid("it does not begin with '{}'", kFirstLine);
-    if (const auto other = take(text, '\n'); other != machine())
+    if (take_until(text, '\n') != kFirstLine) return invalid("it does not begin with '{}'", kFirstLine);
+    if (const auto other = take_until(text, '\n'); other != machine())
         return invalid("it is for '{}', this is '{}'", other, machine());
-    if (const auto checksum = take(text, '\n'); checksum != hex(hash_of(text)))
+    if (const auto checksum = take_until(text, '\n'); checksum != hex(hash_of(text)))
         return invalid("its checksum is wrong");
     Tuning tuning;
     while (!text.empty()) {
-        std::string_view line = take(text, '\n');
+        std::string_view line = take_until(text, '\n');
         ContentHash kind;
-        const bool has_kind = parse_hex(take(line, ' '), kind);
-        const std::string_view implementation = take(line, ' '), threads = take(line, ' ');
+        const bool has_kind = parse_hex(take_until(line, ' '), kind);
+        const std::string_view implementation = take_until(line, ' '), threads = take_until(line, ' ');
         if (!has_kind || implementation.empty() || (threads != "one" && threads != "all"))
             return invalid("a line has no choice");
         tuning.choices_[kind] = {std::string(implementation), threads == "one", std::string(line)};

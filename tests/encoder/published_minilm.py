@@ -18,7 +18,7 @@ def published_folder() -> Path:
 def write_minilm(made: Path) -> None:
     """Makes the folder, without the weights' own file."""
     published = published_folder()
-    onnx = pytest.importorskip("onnx")
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
     from minilm.onnx_model import build_onnx
 
     shutil.copytree(published, made, ignore=shutil.ignore_patterns(WEIGHTS))

@@ -48,7 +48,10 @@ function toSource(source) {
 }
 
 const graphMark = Array.from('HDRGRAPH', (letter) => letter.charCodeAt(0));
-const isGraph = (bytes) => graphMark.every((code, i) => bytesOf(bytes)[i] === code);
+function isGraph(source) {
+  const bytes = bytesOf(source);
+  return graphMark.every((code, i) => bytes[i] === code);
+}
 
 /** Small enough not to hold up what else the thread has to do. */
 const pieceLength = 1 << 20;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/take_until.h"
+
 namespace headrace::serve {
 namespace {
 
@@ -27,13 +29,6 @@ bool is_loopback_number(std::string_view host) {
     return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// The entries of a list by commas, from the first to the last.
-std::string_view take_entry(std::string_view& list) {
-    const std::string_view entry = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), entry.size() + 1));
-    return entry;
-}
-
 }  // namespace
 
 std::string_view authority_of(std::string_view origin) {
@@ -43,7 +38,7 @@ std::string_view authority_of(std::string_view origin) {
 
 bool allows_origin(std::string_view allowed, std::string_view origin) {
     while (!allowed.empty()) {
-        const std::string_view entry = take_entry(allowed);
+        const std::string_view entry = take_until(allowed, ',');
         if (entry == "*" || entry == origin) return true;
         if (entry == "localhost" && is_loopback(host_of(authority_of(origin)))) return true;
     }
@@ -69,7 +64,7 @@ bool allows_host(std::string_view allowed, std::string_view authority) {
     const std::string_view host = host_of(authority);
     if (authority.empty() || is_loopback(host)) return true;  // browsers always name one
     while (!allowed.empty()) {
-        const std::string_view entry = take_entry(allowed);
+        const std::string_view entry = take_until(allowed, ',');
         if (entry == "*" || same(entry, host) || same(entry, authority)) return true;
     }
     return false;

@@ -29,6 +29,8 @@ namespace {
 constexpr std::chrono::seconds kGrace(30);
 /// Requests that were on their way when the server was asked to end hear of it in this time.
 constexpr std::chrono::milliseconds kLastWords(300);
+/// Answers that were ended have that long to say so, to clients that read.
+constexpr std::chrono::seconds kLastError(1);
 /// After that what is still computed for somebody who is gone is given up.
 constexpr std::chrono::seconds kLastResort(5);
 
@@ -105,11 +107,10 @@ public:
 
 private:
     /// A client that sent half of a request, or reads no answer, would hold its thread for `--timeout`.
-    /// Those that read have some time for the error that ends their answers.
     void break_off(Server& server, Listener& listener) {
         const auto begin = std::chrono::steady_clock::now(), until = begin + kLastResort;
         while (!ends_) {
-            if (server.active() == 0 || std::chrono::steady_clock::now() > begin + kLastResort / 5)
+            if (server.active() == 0 || std::chrono::steady_clock::now() > begin + kLastError)
                 listener.break_off();
             const int signal = arriving(std::chrono::milliseconds(100));
             if (ends_ || ((signal <= 0 || signal == SIGHUP) && std::chrono::steady_clock::now() < until))

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/take_until.h"
 #include "llm/parameters/names.h"
 
 namespace headrace::llm {
@@ -215,9 +216,8 @@ struct Describer {
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     while (!text.empty()) {
-        const std::size_t end = std::min(text.find(separator), text.size());
-        if (end > 0) parts.push_back(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view part = take_until(text, separator);
+        if (!part.empty()) parts.push_back(part);
     }
     return parts;
 }

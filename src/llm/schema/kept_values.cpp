@@ -66,11 +66,14 @@ Json SchemaKeeper::kept_array(const Json& schema, Place at) {
     if (prefix && prefix->is_array() && !prefix->empty())
         return kept_tuple(schema, *prefix, rest ? *rest : Json(true), at);
     Json array{{"type", "array"}};
-    if (items && *items != false) array["items"] = kept(*items, at + "/items");
-    if (items && *items == false) array["maxItems"] = 0;
+    if (items && *items == false) {
+        array["maxItems"] = 0;
+        return array;
+    }
+    if (items) array["items"] = kept(*items, at + "/items");
     for (const std::string_view keyword : {"minItems", "maxItems"}) {
         const Json* value = keyword_of(schema, keyword);
-        if (!value || (items && *items == false)) continue;
+        if (!value) continue;
         if (count_of(schema, keyword).value_or(0) > kMostCounted)
             lose(at, keyword, fmt::format("at most {} items can be counted", kMostCounted));
         else

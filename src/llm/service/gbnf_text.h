@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/take_until.h"
+
 namespace headrace::llm {
 
 /// A literal, a class of characters, a count of repetitions, a name, or one other character of a rule in
@@ -37,8 +39,7 @@ std::string with_names(std::string_view rule, Replace replace) {
 template <class Visit>
 void for_each_line(std::string_view grammar, Visit visit) {
     while (!grammar.empty()) {
-        const std::string_view line = grammar.substr(0, grammar.find('\n'));
-        grammar.remove_prefix(std::min(grammar.size(), line.size() + 1));
+        const std::string_view line = take_until(grammar, '\n');
         visit(line);
     }
 }

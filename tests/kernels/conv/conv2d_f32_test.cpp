@@ -15,6 +15,7 @@ using testing::ConvShape;
 using testing::expect_conv;
 using testing::for_each_target;
 using testing::Residual;
+using testing::with_3x3;
 
 TEST(Conv2dF32, MatchesDoubleReferenceOverKernelsStridesAndPads) {
     for_each_target([] {
@@ -84,17 +85,8 @@ TEST(Conv2dF32, FollowsUnequalPadsStridesAndDilations) {
 
 TEST(Conv2dF32, ContinuesSumsAcrossDepthSlices) {
     for_each_target([] {
-        expect_conv({.in_channels = 70,
-                     .in_h = 6,
-                     .in_w = 13,
-                     .out_channels = 13,
-                     .kernel_h = 3,
-                     .kernel_w = 3,
-                     .pad_top = 1,
-                     .pad_left = 1,
-                     .pad_bottom = 1,
-                     .pad_right = 1},
-                    2, Activation::relu, true);
+        expect_conv(with_3x3({.in_channels = 70, .in_h = 6, .in_w = 13, .out_channels = 13}), 2,
+                    Activation::relu, true);
         expect_conv(
             {.in_channels = 2, .in_h = 20, .in_w = 19, .out_channels = 3, .kernel_h = 17, .kernel_w = 17}, 2);
     });
@@ -274,17 +266,7 @@ TEST(Conv2dF32, ConvolvesDepthwiseWithDilationAndUnequalPads) {
 
 TEST(Conv2dF32, ConvolvesDepthwiseImagesThatDoNotFitTheBuffer) {
     for_each_target([] {
-        expect_conv({.in_channels = 2,
-                     .in_h = 150,
-                     .in_w = 300,
-                     .out_channels = 2,
-                     .groups = 2,
-                     .kernel_h = 3,
-                     .kernel_w = 3,
-                     .pad_top = 1,
-                     .pad_left = 1,
-                     .pad_bottom = 1,
-                     .pad_right = 1},
+        expect_conv(with_3x3({.in_channels = 2, .in_h = 150, .in_w = 300, .out_channels = 2, .groups = 2}),
                     3);
         // A row too long for the buffer takes the path of the matrix product.
         expect_conv({.in_channels = 2,

@@ -24,6 +24,13 @@ struct ConvShape {
     ptrdiff_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
+// With windows of 3 x 3, and a margin that keeps the image's size.
+inline ConvShape with_3x3(ConvShape shape) {
+    shape.kernel_h = shape.kernel_w = 3;
+    shape.pad_top = shape.pad_left = shape.pad_bottom = shape.pad_right = 1;
+    return shape;
+}
+
 inline size_t out_extent(size_t in, ptrdiff_t pads, size_t kernel, size_t stride, size_t dilation) {
     return (static_cast<size_t>(static_cast<ptrdiff_t>(in) + pads) - ((kernel - 1) * dilation + 1)) / stride +
            1;

@@ -17,6 +17,7 @@ namespace {
 using testing::ConvShape;
 using testing::Guarded;
 using testing::Residual;
+using testing::with_3x3;
 
 struct NhwcBf16Conv2d : ::testing::Test {
     void SetUp() override {
@@ -162,18 +163,10 @@ TEST_F(NhwcBf16Conv2d, AppliesEveryActivationBeforeOrAfterTheResidual) {
         for (const Residual residual : {Residual::none, Residual::last, Residual::first})
             for (const size_t groups : {1, 2})
                 for (const Kernel kernel : {Kernel::windows, Kernel::winograd})
-                    RoundedCase({.in_channels = 36,
-                                 .in_h = 7,
-                                 .in_w = 9,
-                                 .out_channels = 34,
-                                 .groups = groups,
-                                 .kernel_h = 3,
-                                 .kernel_w = 3,
-                                 .pad_top = 1,
-                                 .pad_left = 1,
-                                 .pad_bottom = 1,
-                                 .pad_right = 1},
-                                activation, residual)
+                    RoundedCase(
+                        with_3x3(
+                            {.in_channels = 36, .in_h = 7, .in_w = 9, .out_channels = 34, .groups = groups}),
+                        activation, residual)
                         .expect(kernel, nth++ % 4 + 1, kernel == Kernel::windows ? kSumOfF32 : 0.01);
 }
 
@@ -203,16 +196,7 @@ TEST_F(NhwcBf16WinogradConv2d, IsWithinTheRoundingOfTransformedOperands) {
 TEST_F(NhwcBf16WinogradConv2d, KeepsNaNAndInfinityInTheWindowsThatMeetThem) {
     constexpr float kInf = std::numeric_limits<float>::infinity();
     for (const float odd : {std::numeric_limits<float>::quiet_NaN(), kInf, -kInf}) {
-        RoundedCase c({.in_channels = 40,
-                       .in_h = 9,
-                       .in_w = 9,
-                       .out_channels = 40,
-                       .kernel_h = 3,
-                       .kernel_w = 3,
-                       .pad_top = 1,
-                       .pad_left = 1,
-                       .pad_bottom = 1,
-                       .pad_right = 1});
+        RoundedCase c(with_3x3({.in_channels = 40, .in_h = 9, .in_w = 9, .out_channels = 40}));
         c.x[17 * 81 + 4 * 9 + 3] = odd;
         c.x[3 * 81] = -odd;
         const auto side = Guarded::Side::back;

@@ -16,6 +16,7 @@ using testing::expect_conv;
 using testing::for_each_target;
 using testing::NhwcKernel;
 using testing::Residual;
+using testing::with_3x3;
 
 // Most cases are those of conv2d_f32_test and packed_conv2d_f32_test, which run these kernels, too.
 
@@ -25,18 +26,10 @@ TEST(NhwcConv2dF32, AppliesEveryActivationBeforeOrAfterTheResidual) {
         for (const Activation activation : {Activation::none, Activation::relu, Activation::clamp})
             for (const Residual residual : {Residual::none, Residual::last, Residual::first})
                 for (const size_t groups : {1, 2, 18})
-                    expect_conv({.in_channels = 18,
-                                 .in_h = 7,
-                                 .in_w = 9,
-                                 .out_channels = 18,
-                                 .groups = groups,
-                                 .kernel_h = 3,
-                                 .kernel_w = 3,
-                                 .pad_top = 1,
-                                 .pad_left = 1,
-                                 .pad_bottom = 1,
-                                 .pad_right = 1},
-                                nth++ % 4 + 1, activation, true, residual);
+                    expect_conv(
+                        with_3x3(
+                            {.in_channels = 18, .in_h = 7, .in_w = 9, .out_channels = 18, .groups = groups}),
+                        nth++ % 4 + 1, activation, true, residual);
     });
 }
 
@@ -95,18 +88,12 @@ TEST(NhwcWinogradConv2dF32, ComputesGroupsOfChannels) {
         for (const size_t groups : {2, 3, 5})
             for (const size_t in : {1, 8, 19})
                 for (const size_t out : {3, 16, 70})
-                    expect_conv({.batch = 2,
-                                 .in_channels = groups * in,
-                                 .in_h = 5,
-                                 .in_w = 8,
-                                 .out_channels = groups * out,
-                                 .groups = groups,
-                                 .kernel_h = 3,
-                                 .kernel_w = 3,
-                                 .pad_top = 1,
-                                 .pad_left = 1,
-                                 .pad_bottom = 1,
-                                 .pad_right = 1},
+                    expect_conv(with_3x3({.batch = 2,
+                                          .in_channels = groups * in,
+                                          .in_h = 5,
+                                          .in_w = 8,
+                                          .out_channels = groups * out,
+                                          .groups = groups}),
                                 nth++ % 5 + 1, Activation::relu, true, Residual::last);
     });
 }

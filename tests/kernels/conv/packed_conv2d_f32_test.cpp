@@ -15,6 +15,7 @@ using testing::expect_conv;
 using testing::for_each_target;
 using testing::PackedFilters;
 using testing::Residual;
+using testing::with_3x3;
 
 // Cases of few channels are those of conv2d_f32_test, which run this kernel, too.
 
@@ -23,16 +24,7 @@ TEST(PackedConv2dF32, SumsManyChannelsInSlices) {
         size_t turn = 0;
         for (size_t out_channels : {16, 24, 64, 65, 80, 130}) {
             const int nth = testing::thread_count(turn);
-            expect_conv({.in_channels = 61,
-                         .in_h = 9,
-                         .in_w = 11,
-                         .out_channels = out_channels,
-                         .kernel_h = 3,
-                         .kernel_w = 3,
-                         .pad_top = 1,
-                         .pad_left = 1,
-                         .pad_bottom = 1,
-                         .pad_right = 1},
+            expect_conv(with_3x3({.in_channels = 61, .in_h = 9, .in_w = 11, .out_channels = out_channels}),
                         nth, Activation::relu, true, static_cast<Residual>(turn % 3));
             ++turn;
         }
@@ -91,19 +83,9 @@ TEST(PackedConv2dF32, SumsFewChannelsRowByRow) {
 
 TEST(PackedConv2dF32, SumsGroupsOfFewChannelsRowByRow) {
     for_each_target([] {
-        expect_conv({.batch = 2,
-                     .in_channels = 6,
-                     .in_h = 40,
-                     .in_w = 64,
-                     .out_channels = 60,
-                     .groups = 3,
-                     .kernel_h = 3,
-                     .kernel_w = 3,
-                     .pad_top = 1,
-                     .pad_left = 1,
-                     .pad_bottom = 1,
-                     .pad_right = 1},
-                    5, Activation::clamp, true, Residual::first);
+        expect_conv(
+            with_3x3({.batch = 2, .in_channels = 6, .in_h = 40, .in_w = 64, .out_channels = 60, .groups = 3}),
+            5, Activation::clamp, true, Residual::first);
     });
 }
 

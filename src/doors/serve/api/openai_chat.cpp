@@ -163,9 +163,7 @@ HttpResponse openai_chat_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     const ChatBody chat = service.read_chat(body, *model);
-    return {.body =
-                text_of({{"object", "response.input_tokens"},
-                         {"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
+    return {.body = text_of(input_tokens_of(model->render(chat.request, chat.options.names)))};
 }
 
 }  // namespace headrace::serve

@@ -272,9 +272,7 @@ HttpResponse openai_response_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     const ChatBody chat = read_response(service, body, *model);
-    return {.body =
-                text_of({{"object", "response.input_tokens"},
-                         {"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
+    return {.body = text_of(input_tokens_of(model->render(chat.request, chat.options.names)))};
 }
 
 }  // namespace headrace::serve

@@ -133,6 +133,10 @@ Json usage_of(const std::vector<Reply>& replies, int choices) {
             {"completion_tokens_details", {{"reasoning_tokens", reasoning}}}};
 }
 
+Json input_tokens_of(const RenderedPrompt& prompt) {
+    return {{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}};
+}
+
 Json progress_of(const PromptProgress& progress) {
     return {{"total", progress.total},
             {"cache", progress.cached},

@@ -24,6 +24,8 @@ std::string weights_kind(const ModelInfo& info);
 std::string_view finish_reason(const Reply& reply);
 /// Of one or several prompts with that many answers each, one after the other.
 Json usage_of(const std::vector<Reply>& replies, int choices);
+/// What OpenAI's chats and responses say of a prompt that is only counted.
+Json input_tokens_of(const RenderedPrompt& prompt);
 /// llama-server's `prompt_progress`.
 Json progress_of(const PromptProgress& progress);
 /// llama-server's numbers of an answer.
