@@ -86,12 +86,10 @@ function checkRanks(isRight, wanted) {
 function checkIndices({ input, indices, axis = 0 }, title) {
   const [shape, given] = [input, indices].map(({ descriptor }) => descriptor.shape);
   if (shape.length !== given.length || axis >= shape.length) return; // C++ refuses it
-  const wrong = shape.findIndex(
-    (size, i) => i !== axis && !isOpen(size) && !isOpen(given[i]) && size !== given[i],
-  );
-  if (wrong >= 0)
+  if (shape.some((size, i) => i !== axis && !isOpen(size) && !isOpen(given[i]) && size !== given[i]))
     throw new TypeError(
-      `${title}: indices is ${describe(indices.descriptor)}; its extent ${wrong} must be the input's, ${shape[wrong]}`,
+      `${title}: indices must have the input's extents but along axis ${axis}; ` +
+        `input is ${describe(input.descriptor)}, indices is ${describe(indices.descriptor)}`,
     );
 }
 
