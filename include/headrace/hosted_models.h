@@ -38,7 +38,7 @@ struct HostOptions {
     std::optional<GivenParameters> above;  ///< over those, of whoever starts the host
     /// `above` and what guests give is read as hosts of other backends write it: a number outside its range
     /// is moved to the range's end, what cannot be taken is left out, and each is a warning. What confines
-    /// guests is never read so.
+    /// guests is never read so. Not so read, a temperature above 2 is an error.
     bool lenient = false;
 };
 
