@@ -1,5 +1,6 @@
 #include "doors/serve/models/served_model.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -25,6 +26,15 @@ std::string schema_error_in(const Exception& error) {
     const std::string message = error.what();
     const std::size_t at = message.find("JSON schema error at ");
     return error.parameter().empty() && at != std::string::npos ? message.substr(at) : std::string();
+}
+
+/// Where a call in a history has arguments that are no JSON; empty where none has.
+std::string unreadable_call(const std::vector<Message>& messages) {
+    for (std::size_t i = 0; i < messages.size(); ++i)
+        for (std::size_t j = 0; j < messages[i].tool_calls.size(); ++j)
+            if (!Json::accept(messages[i].tool_calls[j].arguments))
+                return fmt::format("messages[{}].tool_calls[{}].function.arguments", i, j);
+    return {};
 }
 
 }  // namespace
@@ -170,6 +180,9 @@ ApiError ServedModel::error_of(const Exception& error, const Request* request) c
     if (request && request->parameters.find("tools"))
         if (const std::string wrong = schema_error_in(error); !wrong.empty())
             return wrong_field("tools", "have a schema that no call can follow: " + wrong);
+    if (request && error.parameter().empty() && error.code() == Code::invalid_argument)
+        if (const std::string place = unreadable_call(request->messages); !place.empty())
+            return wrong_field(place, "is no JSON, and this model's chat template shows calls as objects");
     const ApiError whole = api_error(error);
     ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), error.parameter());
     shown.retry_after = whole.retry_after;
