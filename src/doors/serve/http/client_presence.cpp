@@ -15,6 +15,8 @@ constexpr int kWithoutSignal = MSG_NOSIGNAL;
 constexpr int kWithoutSignal = 0;
 #endif
 
+constexpr std::chrono::milliseconds kFirst(200), kAgain(500);  // of what a silent client is asked
+
 }  // namespace
 
 ClientPresence::Sight ClientPresence::look() const {
@@ -30,11 +32,10 @@ ClientPresence::Sight ClientPresence::look() const {
 
 /// Whether what is written was taken.
 bool ClientPresence::ask() {
-    constexpr std::chrono::milliseconds kAgain(500);
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     const Clock::time_point now = Clock::now();
-    if (now - asked_ < kAgain) return true;
-    asked_ = now;
+    if (now < next_) return true;
+    next_ = now + kAgain;
     const ssize_t sent = ::send(socket_, kContinue.data(), kContinue.size(), MSG_DONTWAIT | kWithoutSignal);
     return sent == static_cast<ssize_t>(kContinue.size());
 }
@@ -60,7 +61,7 @@ void ClientPresence::begin_request(bool knows_interim) {
     const std::lock_guard lock(mutex_);
     knows_interim_ = knows_interim;
     is_answered_ = false;
-    asked_ = {};
+    next_ = Clock::now() + kFirst;
 }
 
 void ClientPresence::begin_answer() {

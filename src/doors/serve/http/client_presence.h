@@ -10,8 +10,8 @@ class ClientPresence {
 public:
     explicit ClientPresence(int socket) : socket_(socket) {}
 
-    /// Before the answer begins, one that has closed its end gets "100 Continue" now and then, which a client
-    /// of HTTP/1.1 must take, and nothing here where it left.
+    /// Before an answer that takes a while, one that has closed its end gets "100 Continue" now and then,
+    /// which a client of HTTP/1.1 must take; where it left, that is refused.
     bool is_gone();
     /// It has closed its end, or left: what is written next tells.
     bool sends_no_more();
@@ -34,7 +34,7 @@ private:
     bool is_gone_ = false;  // a socket tells an error once
     bool knows_interim_ = true;
     bool is_answered_ = false;
-    Clock::time_point asked_{};
+    Clock::time_point next_{};  // when a silent client is asked
 };
 
 }  // namespace headrace::serve

@@ -73,6 +73,8 @@ TEST_F(Connected, AClientThatClosesItsEndIsThereAndAskedToWait) {
     ::shutdown(client_, SHUT_WR);
     EXPECT_FALSE(client.is_gone());
     EXPECT_TRUE(client.sends_no_more());
+    EXPECT_EQ(received(), "") << "most answers come at once";
+    EXPECT_FALSE(client.is_gone());
     EXPECT_EQ(received(), "HTTP/1.1 100 Continue\r\n\r\n");
     EXPECT_FALSE(client.is_gone()) << "and it does not hear that again at once";
     EXPECT_EQ(received(), "");
