@@ -244,6 +244,24 @@ def test_what_a_sequence_of_single_elements_gives_has_one_whatever_their_number(
     assert isinstance(headrace.load(model, device="cpu"), headrace.Model)
 
 
+def test_an_extent_that_is_known_beside_open_ones_chooses_a_branch() -> None:
+    """As the older exporter of PyTorch writes squeeze, where one branch alone could be."""
+    model = model_of("""
+    squeezed (float[n, 1] x) => (float[m] y) {
+      sizes = Shape (x)
+      place = Constant <value_ints = [-1]> ()
+      width = Gather (sizes, place)
+      one = Constant <value_ints = [1]> ()
+      is_one = Equal (width, one)
+      y = If <then_branch = a () => (float[p] s) { s = Squeeze (x, one) },
+              else_branch = b () => (float[q, r] t) { t = Identity (x) }> (is_one)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    assert isinstance(loaded, headrace.Model)
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    assert loaded(x)["y"].tolist() == [0, 1, 2]
+
+
 def test_branches_of_other_numbers_of_dimensions_are_refused_with_a_remedy() -> None:
     model = model_of("""
     ranks (float[n, 1] x, bool flag) => (float[m] y) {
