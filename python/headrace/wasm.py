@@ -17,9 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._bytes_in_place import with_bytes_in_place
 from ._sandbox import OverrunError, Sandbox
 from ._wasi_nn import Backend, find_library
-from ._wasm_binary import contents_of, is_component, with_bytes_in_place
+from ._wasm_binary import contents_of, is_component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

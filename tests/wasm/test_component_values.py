@@ -494,6 +494,44 @@ def test_a_run_beyond_its_time_is_a_timeout(host):
     assert host(steps)[-1].startswith("timeout: ")
 
 
+def tokens_of(guest: Guest, graph: int, question: bytes, session: bytes) -> int:
+    """How many tokens a question has with what its session remembers."""
+    texts = session + question + b"{}"
+    asked, parameters = NAMES + len(session), NAMES + len(session) + len(question)
+    steps = [
+        put(NAMES, texts),
+        call("conversation-open", graph, 1, NAMES, len(session), RESULT),
+        call("conversation-ask", {"of": 1}, asked, len(question), parameters, 2, RESULT),
+        *[call("answer-next", {"of": 2}, RESULT)] * 8,
+        call("answer-metadata", {"of": 2}, RESULT),
+    ]
+    told = guest.run(steps)
+    assert told[-1] == "text", told
+    metadata = json.loads(guest.get(*guest.words(RESULT + 4, 2)))
+    assert guest.run([call("drop-answer", guest.handles[2]), call("drop-conversation", guest.handles[1])])
+    return metadata["input_tokens"]
+
+
+def test_components_of_one_process_have_limits_and_sessions_of_their_own(library, config):
+    backends = [Backend(library, {**config, "max_graphs": 1, "history": True}) for _ in range(2)]
+    try:
+        first, second = (Guest(backend, bytes(wasmtime.wat2wasm(text()))) for backend in backends)
+        assert first.run(ASKED[:2])[-1] == second.run(ASKED[:2])[-1] == "handle"
+        here, there = first.handles[1], second.handles[1]
+        alone = tokens_of(first, here, b"Hello", b"anna")
+        assert tokens_of(first, here, b"Hello", b"anna") > alone, "the session remembers"
+        assert tokens_of(second, there, b"Hello", b"anna") == alone, "another guest's session of that name"
+        assert first.run(OPENED[:2])[-1].startswith("runtime-error: 1 graphs are loaded")
+        second.run([call("drop-graph", there)])
+        assert second.run(OPENED)[-1] == "handle"
+        assert first.run([call("drop-graph", 77)]) == ["trap"]
+        backends[0].close()
+        assert second.run(computing(0, second.handles[2]))[-1] == SUM_AND_PRODUCT
+    finally:
+        for backend in backends:
+            backend.close()
+
+
 def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
     cancelled = [call("answer-cancel", {"of": 3}), call("answer-metadata", {"of": 3}, RESULT)]
     assert host([*ASKED, *cancelled])[4:] == [None, "text"]

@@ -142,7 +142,7 @@ std::string_view before_nul(std::string_view text) { return text.substr(0, text.
 // wasi:nn/graph
 
 Made Host::load(Call& call) {
-    if (!is_in_place(call)) {
+    if (!is_in_place(call, 4)) {
         const auto parts = items_of(call.given(0));
         return load_model(call, parts.size(), parts.size() == 1 ? bytes_of(parts[0]) : std::string(), 1);
     }
