@@ -8,8 +8,10 @@ module's memory where it is, and checks every pointer of a guest against it (_mo
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -23,6 +25,7 @@ from ._wasm_binary import contents_of, is_component, with_bytes_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import NoReturn
 
     import wasmtime
 
@@ -257,13 +260,32 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+_EPILOG = """What follows -- is the guest's.
+
+Examples:
+    headrace wasm guest.wasm --model model.gguf -- 'What is 2+3?'
+    headrace wasm guest.wasm --alias small=a.gguf --alias large=b.gguf --max-time 60 --max-memory 1073741824
+
+Exit status: that of the guest, 1 it failed or was ended, 2 the command line is wrong"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions) if unknown else []
+        meant = f"; did you mean '{near[0]}'?" if near else ""
+        self.exit(2, f"{self.prog}: {message}{meant}; {self.prog} --help explains\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="headrace wasm",
         description="Run a WebAssembly guest, a module or a component, that uses models through WASI-NN.",
-        usage="%(prog)s GUEST.wasm --model FILE [--alias NAME=PATH] [--config JSON] [--env NAME=VALUE] "
-        "[--dir FOLDER[::NAME]] [--max-memory BYTES] [--max-time SECONDS] [-- ARGUMENT ...]",
-        epilog="What follows -- is the guest's.",
+        usage="%(prog)s GUEST.wasm --model FILE [OPTIONS] [-- ARGUMENT ...]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("guest", type=Path, metavar="GUEST.wasm")
     parser.add_argument("--model", metavar="FILE", help="the model that the guest loads as 'default'")

@@ -214,7 +214,8 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
     names: dict[str, object] = {"__name__": "__main__"}
     port = free_port()
     if page not in START:
-        (folder / "models").symlink_to(ROOT / "models")
+        for name in ("models", "node"):
+            (folder / name).symlink_to(ROOT / name)
     if page in (*MODELS, "docs/node.md"):
         (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
     if page in MODELS:
