@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ._wasm_binary import HEADER, read_number, sections
+from ._wasm_binary import HEADER, contents_of, read_number, sections
 
 Item = TypeVar("Item")
 #: Sections of a component.
@@ -72,6 +72,28 @@ def with_bytes_in_place(component: bytes) -> bytes:
         return _Rewriting(bytes(taking)).made()
     except ValueError:
         return bytes(taking)
+
+
+def has_one_memory(component: bytes) -> bool:
+    """Whether all its bytes lie in one memory: several may be of one core module, instantiated again."""
+    return contents_of(component).memories == 1 and not _instantiates_again(component)
+
+
+def _instantiates_again(component: bytes) -> bool:
+    found: set[int] = set()
+    for kind, section in sections(component):
+        given = _Reader(section)
+        for _ in range(given.number() if kind == _INSTANCES else 0):
+            if given.byte() == 0:
+                module = given.number()
+                if module in found:
+                    return True
+                found.add(module)
+            for _ in range(given.number()):  # what it gets, or what an instance of items has
+                given.name()
+                given.byte()
+                given.number()
+    return False
 
 
 def _leb(value: int) -> bytes:

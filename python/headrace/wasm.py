@@ -17,10 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._bytes_in_place import with_bytes_in_place
+from ._bytes_in_place import has_one_memory, with_bytes_in_place
 from ._sandbox import OverrunError, Sandbox
 from ._wasi_nn import Backend, find_library
-from ._wasm_binary import contents_of, is_component
+from ._wasm_binary import is_component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,7 +123,7 @@ def _run_component(binary: bytes, name: str, sandbox: Sandbox, nn: WasiNn, give_
     memories = _memories(nn, room.memories if room else None)
     engine = sandbox.engine(memories, caches=True)
     # Where there are several memories, nothing says which one an import's bytes are in.
-    is_in_place, component = _compiled(engine, binary, is_in_place=contents_of(binary).memories == 1)
+    is_in_place, component = _compiled(engine, binary, is_in_place=has_one_memory(binary))
     store = sandbox.store(engine, name, room)
     linker = model.Linker(engine)
     linker.add_wasip2()

@@ -13,8 +13,8 @@ pytest.importorskip("headrace", reason="the Python extension is not built: make 
 import component_fuzz  # noqa: E402
 from component_fuzz import MODEL, SHAPE  # noqa: E402
 from component_guest import RESULT, Guest, text  # noqa: E402
-from guest_toolchains import in_javascript, in_python  # noqa: E402
-from headrace._bytes_in_place import with_bytes_in_place  # noqa: E402
+from guest_toolchains import in_javascript, in_python, run  # noqa: E402
+from headrace._bytes_in_place import has_one_memory, with_bytes_in_place  # noqa: E402
 from headrace._wasi_nn import Backend  # noqa: E402
 from headrace._wasm_binary import sections  # noqa: E402
 from wasmtime import component as model  # noqa: E402
@@ -25,6 +25,21 @@ TENSOR = ["call", "tensor-new", [SHAPE, 0, 4, MODEL, 1000]]
 #: An alias of a core module, which no toolchain here makes.
 ALIAS = """(component $inner (core module $m) (export "m" (core module $m)))
   (instance $outer (instantiate $inner)) (alias export $outer "m" (core module $alias))"""
+
+
+#: A command that makes a tensor of four bytes.
+COMMAND = """(core module $go
+  (import "nn" "new" (func $new (param i32 i32 i32 i32 i32) (result i32)))
+  (func (export "run") (result i32)
+    (drop (call $new (i32.const 64) (i32.const 0) (i32.const 4) (i32.const 128) (i32.const 4)))
+    (i32.const 0)))
+(core instance $went (instantiate $go (with "nn" (instance (export "new" (func $tensor-new))))))
+(alias core export $went "run" (core func $went-run))
+(func $run (result (result)) (canon lift (core func $went-run)))
+(instance $command (export "run" (func $run)))
+(export "wasi:cli/run@0.2.0" (instance $command))"""
+#: The module of a memory once more.
+AGAIN = "(core instance $again (instantiate $memory))"
 
 
 def assembled(component: str) -> bytes:
@@ -93,6 +108,15 @@ def test_a_component_of_a_form_that_is_not_known_keeps_its_outputs_as_lists(back
         [["put", MODEL, "616263"], TENSOR, ["call", "tensor-data", [{"of": 1}, RESULT]]]
     )
     assert told[2] == "616263" + "00" * 997
+
+
+@pytest.mark.parametrize(("more", "has_one"), [(COMMAND, True), (AGAIN + COMMAND, False)])
+def test_a_component_that_has_its_memory_twice_passes_lists(library, tmp_path, more, has_one):
+    binary = assembled(text(more))
+    assert has_one_memory(binary) == has_one
+    guest = tmp_path / "guest.wasm"
+    guest.write_bytes(binary)
+    run(guest, models={})
 
 
 def test_damaged_components_are_left_to_wasmtime():
