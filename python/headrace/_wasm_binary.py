@@ -80,7 +80,8 @@ def _tables(section: bytes) -> Iterator[tuple[int, int | None]]:
     for _ in range(count):
         has_value = section.startswith(b"\x40\x00", at)
         at += 2 if has_value else 0
-        at += 2 if section.startswith((b"\x63", b"\x64"), at) else 1  # the type of its elements
+        is_of_type = section.startswith((b"\x63", b"\x64"), at)  # its elements; else that is all
+        at = read_number(section, at + 1)[1] if is_of_type else at + 1
         flags, at = read_number(section, at)
         least, at = read_number(section, at)
         most = None
