@@ -18,7 +18,7 @@ constexpr int kMostGrammarLevels = 100;
 constexpr std::uint64_t kMostRepetitions = 2000;   // llama.cpp's own limit
 constexpr std::uint64_t kMostOptional = 32;        // parts in a row
 constexpr std::uint64_t kMostElements = 1u << 20;  // characters and names, repetitions written out
-constexpr std::uint64_t kMostBeginnings = 1u << 20;
+constexpr std::uint64_t kMostBeginnings = 1u << 20, kMostOfARule = 1u << 14;
 constexpr std::size_t kMostRulesInARow = 1000;  // a call of llama.cpp inside the other for each
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -56,11 +56,11 @@ private:
             return invalid(
                 "grammar: {} rules or brackets begin with each other in a row, and {} are possible",
                 found.depth, kMostRulesInARow);
-        if (found.calls >= kMostBeginnings)
+        if (found.calls >= kMostBeginnings || found.of_a_rule > kMostOfARule)
             return invalid(
                 "grammar: its rules begin with each other in more than {} ways, and each is looked at; let "
                 "alternatives begin with texts, or have each rule once among them",
-                kMostBeginnings);
+                found.of_a_rule > kMostOfARule ? kMostOfARule : kMostBeginnings);
         return success();
     }
 

@@ -87,7 +87,10 @@ public:
             search(i, all.is_endless);
             all.calls = sum(all.calls, found_[i].calls);
         }
-        for (const Found& rule : found_) all.depth = std::max(all.depth, rule.depth);
+        for (const Found& rule : found_) {
+            all.depth = std::max(all.depth, rule.depth);
+            all.of_a_rule = std::max(all.of_a_rule, rule.calls);
+        }
         // Each repetition has rules of its own, which begin with what it repeats.
         for (const GrammarShape::Rule& rule : grammar_.rules)
             for (const GrammarShape::Sequence& sequence : rule.alternatives)
@@ -141,7 +144,7 @@ private:
         for_beginnings(rule, [&](const GrammarShape::Part& part) {
             const std::uint64_t times = may_vanish_[part.rule] ? std::min(most_, part.times) : 1;
             const Found& inner = found_[part.rule];
-            found.calls = sum(found.calls, times * (inner.calls + 1));
+            found.calls = sum(found.calls, times * (inner.calls + (part.is_optional ? 1 : 0)));
             found.depth = std::max(found.depth, inner.depth + (part.is_optional ? times : 0) + 1);
         });
         found.state = State::done;

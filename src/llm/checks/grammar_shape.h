@@ -28,9 +28,10 @@ struct GrammarShape {
     /// How llama.cpp looks for a rule that begins with itself: it follows each way from a rule to one that it
     /// begins with, by a call each, and remembers none.
     struct Beginnings {
-        std::uint64_t calls = 0;  ///< in all; `most` where there are as many or more
-        std::size_t depth = 0;    ///< calls inside of each other
-        bool is_endless = false;  ///< a rule does begin with itself
+        std::uint64_t calls = 0;      ///< in all; `most` where there are as many or more
+        std::uint64_t of_a_rule = 0;  ///< the most of one, as many as ways to begin with it
+        std::size_t depth = 0;        ///< calls inside of each other
+        bool is_endless = false;      ///< a rule does begin with itself
     };
     Beginnings beginnings(std::uint64_t most) const;
 };
