@@ -383,6 +383,8 @@ def test_names_that_are_too_long_are_refused_and_not_repeated(host):
     assert host(steps)[-1] == "invalid-argument: the model's name has 4097 bytes, and 4096 are the most"
     steps = [*ASKED[:2], put(MODEL, name), call("conversation-open", {"of": 1}, 1, MODEL, len(name), RESULT)]
     assert host(steps)[-1] == "invalid-argument: the session's name has 4097 bytes, and 4096 are the most"
+    steps[-1] = call("conversation-open", {"of": 1}, 1, MODEL, 257, RESULT)
+    assert host(steps)[-1] == "invalid-argument: a session's name has 257 bytes, and 256 are allowed"
 
 
 def test_tensors_that_were_dropped_or_handed_over_make_room(host):
@@ -431,7 +433,7 @@ def endless() -> bytes:
     """Products one after the other, which take longer than any run may."""
     from onnx import TensorProto, helper
 
-    names = ["x", *(f"h{i}" for i in range(400)), "y"]
+    names = ["x", *(f"h{i}" for i in range(4000)), "y"]
     nodes = [helper.make_node("MatMul", [a, a], [b]) for a, b in pairwise(names)]
     tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "n"]) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", tensors[:1], tensors[1:])
@@ -546,10 +548,12 @@ def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
         call("drop-conversation", {"of": 2}),
         call("answer-next", {"of": 3}, RESULT),
         call("answer-cancel", {"of": 3}),
+        call("answer-metadata", {"of": 3}, RESULT),  # of which nothing is known
         call("drop-answer", {"of": 3}),
         call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
     ]
-    assert host(steps)[4:] == ["text", None, "text", None, None, "handle"]
+    unknown = "invalid-argument: the answer is not at its end"
+    assert host(steps)[4:] == ["text", None, "text", None, unknown, None, "handle"]
 
 
 def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):

@@ -276,7 +276,7 @@ Host::Answer Host::metadata(Call& call) {
 
 Made Host::cancel(Call& call) {
     Reply& reply = *at<std::shared_ptr<Reply>>(call, call.given(0));
-    if (!reply.is_over) {
+    if (!reply.is_over && !reply.context.expired()) {  // of a conversation that was dropped nothing is known
         reply.end(call.table);
         reply.finish(call.table);
     }
