@@ -350,6 +350,16 @@ test('hints of ONNX Runtime change nothing, and wrong ones are refused', async (
     await assert.rejects(InferenceSession.create(bytes, wrong), TypeError);
 });
 
+test('external data are an array of paths', async () => {
+  await InferenceSession.create(path, { externalData: ['product.onnx_data'] });
+  for (const [wrong, message] of [
+    ['product.onnx_data', /externalData are a string; an array of paths is needed/],
+    [null, /externalData are null; an array of paths/],
+    [[{ path: 'x', data: new Uint8Array(1) }], /external data in memory are not read; pass the path/],
+  ])
+    await assert.rejects(InferenceSession.create(path, { externalData: wrong }), message);
+});
+
 test('float16 goes in and out as bits', async () => {
   const session = await InferenceSession.create(new Uint8Array(cast('float16', 'float32', [2])));
   const { y } = await session.run({ x: new Tensor('float16', Uint16Array.of(0x3c00, 0xc000), [2]) });
