@@ -330,3 +330,36 @@ def test_a_branch_that_cannot_be_computed_fails_only_when_it_is_taken() -> None:
         ValueError, match=r"the model's other branch cannot be computed \(.*MatMul.* is 0; at least 1"
     ):
         loaded(x, np.array(8))
+
+
+@pytest.mark.parametrize(
+    "past_branch",
+    [
+        "all = Concat <axis = 1> (past, x)",
+        "turned = Transpose <perm = [0, 2, 1]> (past)  s = MatMul (x, turned) "
+        "p = Softmax (s)  all = MatMul (p, past)",
+    ],
+)
+def test_what_one_branch_alone_reads_may_be_empty_while_the_other_runs(past_branch: str) -> None:
+    model = model_of(f"""
+    decoder (bool use, float[b,p,2] past, float[b,n,2] x) => (float[b,m,2] y) {{
+      y = If <then_branch = a () => (float[b,m,2] all) {{ {past_branch} }},
+              else_branch = c () => (float[b,n,2] e) {{ e = Relu (x) }}> (use)
+    }}""")
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2) - 2
+    check(
+        model,
+        {"use": np.array(False), "past": np.zeros((1, 0, 2), np.float32), "x": x},
+        {"use": np.array(True), "past": x + 1, "x": x},
+    )
+
+
+def test_what_both_branches_read_is_not_empty() -> None:
+    model = model_of("""
+    both (bool use, float[n] x) => (float[n] y) {
+      y = If <then_branch = a () => (float[n] t) { t = Relu (x) },
+              else_branch = c () => (float[n] e) { e = Neg (x) }> (use)
+    }""")
+    loaded = headrace.load(model, device="cpu", threads=1)
+    with pytest.raises(ValueError, match=r"n \(dimension 0\) is 0; at least 1 is needed"):
+        loaded({"use": np.array(False), "x": np.zeros(0, np.float32)})
