@@ -27,6 +27,7 @@ DEFAULT_QUESTIONS = ("What is 2+3?", "What is the capital of France?", "Tell me 
 CONFIG = {"n_threads": 1, "n_ctx": 512, "temperature": 0, "n_predict": 200}
 OLDEST_NODE = 18
 WASMEDGE = ROOT / "build/wasmedge"
+WASMEDGE_LIBRARIES = WASMEDGE / "usr/lib/x86_64-linux-gnu"
 
 
 class MissingError(Exception):
@@ -104,20 +105,22 @@ def node_command(guest: Path, arguments: list[str], addon: Path) -> list[str | P
     return [*host, guest, *arguments]
 
 
-def wasmedge_command(guest: Path, arguments: list[str], plugin: Path, config: dict) -> list[str | Path]:
+def wasmedge_loader() -> list[str | Path]:
     """Debian's newest WasmEdge wants a newer C library than this system's: it runs with its own."""
+    search = f"{WASMEDGE_LIBRARIES}:/usr/lib/x86_64-linux-gnu"
+    return [WASMEDGE_LIBRARIES / "ld-linux-x86-64.so.2", "--library-path", search]
+
+
+def wasmedge_command(guest: Path, arguments: list[str], plugin: Path, config: dict) -> list[str | Path]:
     compile_plugin(plugin)
-    libraries = WASMEDGE / "usr/lib/x86_64-linux-gnu"
     environment = {
         "HEADRACE_CONFIG": json.dumps({**config, "model_aliases": {"default": str(MODEL)}}),
         "HEADRACE_MODEL_ROOT": plugin.parent,
         "HEADRACE_WASI_NN_LIBRARY": LIBRARY,
         "WASMEDGE_PLUGIN_PATH": plugin.parent,
     }
-    search = f"{libraries}:/usr/lib/x86_64-linux-gnu"
-    loader = [libraries / "ld-linux-x86-64.so.2", "--library-path", search]
     variables = [f"{name}={value}" for name, value in environment.items()]
-    return ["env", *variables, *loader, WASMEDGE / "usr/bin/wasmedge", guest, *arguments]
+    return ["env", *variables, *wasmedge_loader(), WASMEDGE / "usr/bin/wasmedge", guest, *arguments]
 
 
 def main() -> None:

@@ -314,16 +314,12 @@ export class LanguageModel {
   /** Of that name, new or known; without a name one of its own. */
   conversation(options?: { name?: string; parameters?: Parameters }): Promise<Conversation>;
   /** By a model that is made for it or was loaded with {embeddings: true}. */
-  embed(text: string, options?: { parameters?: Parameters }): Promise<Float32Array>;
-  embed(texts: readonly string[], options?: { parameters?: Parameters }): Promise<Float32Array[]>;
+  embed(text: string, options?: RequestOptions): Promise<Float32Array>;
+  embed(texts: readonly string[], options?: RequestOptions): Promise<Float32Array[]>;
   /** By a model whose `pooling` is "none". */
-  embedTokens(text: string, options?: { parameters?: Parameters }): Promise<Float32Array[]>;
+  embedTokens(text: string, options?: RequestOptions): Promise<Float32Array[]>;
   /** By a model whose `pooling` is "rank". */
-  rerank(
-    query: string,
-    documents: readonly string[],
-    options?: { parameters?: Parameters },
-  ): Promise<Float32Array>;
+  rerank(query: string, documents: readonly string[], options?: RequestOptions): Promise<Float32Array>;
   tokenize(text: string, options?: { special?: boolean; control?: boolean }): Promise<Int32Array>;
   detokenize(tokens: Int32Array | readonly number[]): Promise<string>;
   information(): Promise<ModelInformation>;

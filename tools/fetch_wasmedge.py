@@ -55,6 +55,7 @@ def main():
     if not shutil.which("apt-get") or not KEYS.exists():
         raise SetupError("WasmEdge is taken from Debian, and this system has no apt with Debian's keys.")
     print("fetching WasmEdge from Debian sid (55 MB)", flush=True)
+    BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as scratch:
         folder = Path(scratch)
         apt = ["apt-get", *apt_options(folder)]

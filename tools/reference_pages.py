@@ -69,6 +69,8 @@ def pages():
         Page("parameters.md", (PROGRAM, "parameters"), no_language),
         CommandLine("command-line.md", (PROGRAM,), no_language),
         Page("onnx-operators.md", (sys.executable, "tools/onnx_operators_page.py")),
+        Page("onnxruntime-options.md", (sys.executable, "tools/onnxruntime_options_page.py")),
+        Page("llama-server-flags.md", (PROGRAM, "serve", "--llama-server-flags"), no_language),
         Page("executorch-ops.md", (sys.executable, "-m", "executorch_ggml.coverage"), no_executorch),
     ]
 

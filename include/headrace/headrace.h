@@ -37,6 +37,9 @@ struct DeviceInfo {
 };
 HEADRACE_API std::vector<DeviceInfo> devices();
 
+/// Does at once what the first graph otherwise waits for: a millisecond of ggml's, once in a process.
+HEADRACE_API void warm_up();
+
 /// Threads that runs use unless CompileOptions says otherwise; at first the number of CPUs.
 HEADRACE_API void set_num_threads(int threads);
 HEADRACE_API int num_threads();

@@ -38,17 +38,17 @@ struct HostOptions {
     std::optional<GivenParameters> above;  ///< over those, of whoever starts the host
     /// `above` and what guests give is read as hosts of other backends write it: a number outside its range
     /// is moved to the range's end, what cannot be taken is left out, and each is a warning. What confines
-    /// guests is never read so.
+    /// guests is never read so. Not so read, a temperature above 2 is an error.
     bool lenient = false;
 };
 
-/// What the host's parameters allow guests beside their language models; 0 stands for any number.
+/// What the host's parameters allow guests; 0 stands for any number.
 struct GuestLimits {
     int graphs = 0, contexts = 0;          ///< at once
     bool bytes = true;                     ///< whether they bring models along, as bytes
     std::int64_t model_bytes = 0;          ///< of one model
     std::int64_t graph_bytes = 0;          ///< of the inputs, outputs and activations of a graph's contexts
-    std::chrono::milliseconds compute{0};  ///< of a run of a graph
+    std::chrono::milliseconds compute{0};  ///< of a run of a graph, and of a request to a language model
     int threads = 0;
 };
 

@@ -71,4 +71,12 @@ enum class ParameterKind : std::uint8_t {
 };
 HEADRACE_API ParameterKind kind_of_parameter(std::string_view name);
 
+/// What two loaded models differ in that have different values of a parameter.
+enum class ParameterScope : std::uint8_t {
+    answers,  ///< nothing that lies in memory: it is of requests, sessions or the log
+    engine,   ///< the context with its cache and queue; their weights may be the same
+    weights,  ///< the weights, too, or where they lie; so is a name that is not known
+};
+HEADRACE_API ParameterScope scope_of_parameter(std::string_view name);
+
 }  // namespace headrace

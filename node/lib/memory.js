@@ -40,10 +40,13 @@ export function memoryOf(value) {
   const size = sizeBy(ofBuffers.byteLength, buffer);
   const shared = size === undefined ? sizeBy(ofShared.byteLength, buffer) : undefined;
   if (size === undefined && shared === undefined) return undefined;
-  const resizes = Boolean(size === undefined ? ofShared.growable?.call(buffer) : ofBuffers.resizable?.call(buffer));
+  const resizes = Boolean(
+    size === undefined ? ofShared.growable?.call(buffer) : ofBuffers.resizable?.call(buffer),
+  );
   if (!kind) return { kind, buffer, byteOffset: 0, byteLength: size ?? shared, resizes };
   // A DataView of a detached buffer throws.
-  const [byteOffset = 0, byteLength = 0] = [getters.byteOffset, getters.byteLength].map((of) => sizeBy(of, value));
+  const byteOffset = sizeBy(getters.byteOffset, value) ?? 0;
+  const byteLength = sizeBy(getters.byteLength, value) ?? 0;
   return { kind, buffer, byteOffset, byteLength, resizes };
 }
 

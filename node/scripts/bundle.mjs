@@ -1,7 +1,8 @@
 // Writes dist/NAME.cjs for each entry: lib/node's module and those that it imports, in one CommonJS module. It
 // understands what they use, `import { a, b } from './file.js'`, `export` before a declaration and
-// `export { a, b };`, and refuses the rest. The types beside it, dist/NAME.d.cts, are those of the ES module.
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+// `export { a, b };`, and refuses the rest. The types beside it, dist/NAME.d.cts, are those of the ES module but its
+// default, which is what require() gives.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -10,6 +11,7 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const importing = /^import \{([^}]*)\} from '(\.[^']*)';\n/gm;
 const exporting = /^export (?:(?:class|(?:async )?function|const) (\w+)|(?:const )?\{([^}]*)\})/gm;
 const listed = /^export \{[^}]*\};\n/gm;
+const ofModuleAlone = /^\/\/ Of the ES module alone\.\n[^]*/m;
 const names = (list) =>
   list
     .split(',')
@@ -62,5 +64,6 @@ for (const name of entries) {
   const head = "'use strict';\n// Written by scripts/bundle.mjs.\nconst modules = {};\n";
   const foot = `module.exports = modules['${relative(root, entry)}'];\n`;
   writeFileSync(resolve(root, `dist/${name}.cjs`), head + parts.join('') + foot);
-  copyFileSync(resolve(root, `${name}.d.ts`), resolve(root, `dist/${name}.d.cts`));
+  const types = readFileSync(resolve(root, `${name}.d.ts`), 'utf8');
+  writeFileSync(resolve(root, `dist/${name}.d.cts`), types.replace(ofModuleAlone, ''));
 }

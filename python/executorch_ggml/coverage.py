@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -155,8 +155,13 @@ def page() -> str:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(page())
+    parser = argparse.ArgumentParser(
+        prog="python -m executorch_ggml.coverage", description="Print which ATen ops have a lowering."
+    )
+    parser.add_argument("file", nargs="?", type=Path, help="where to write the page, in place of printing it")
+    file = parser.parse_args().file
+    if file:
+        file.write_text(page())
     else:
         print(page(), end="")
 

@@ -26,7 +26,7 @@ _OnFailedLoad = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)
 
 #: As src/doors/wasi_nn/component_values.h has them.
 _KINDS = {
-    "BOOL": 0, "U8": 2, "U32": 6, "STRING": 12, "LIST": 13, "TUPLE": 15, "ENUM": 17, "OPTION": 18,
+    "BOOL": 0, "U8": 2, "U32": 6, "U64": 8, "STRING": 12, "LIST": 13, "TUPLE": 15, "ENUM": 17, "OPTION": 18,
     "RESULT": 19, "RESOURCE": 21,
 }  # fmt: skip
 _VALUE_SIZE, _CONTENT, _RESULTS_VALUE = 32, 8, 8

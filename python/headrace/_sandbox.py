@@ -36,14 +36,23 @@ class Room:
 
 
 def divided(most_bytes: int, binary: bytes) -> Room:
-    """Its tables get what they begin with, and may grow within their part; the rest is its memories'."""
+    """Its tables get what they begin with, and may grow within their part; the rest is its memories'.
+
+    Errors: ValueError where the tables alone are beyond the bytes.
+    """
     tables = contents_of(binary).tables
     if not tables:
         return Room(most_bytes)
     least = max(least for least, _ in tables)
     part = most_bytes // TABLES_PART // ELEMENT // len(tables)
     elements = max(least, *(part if most is None else min(most, part) for _, most in tables))
-    return Room(max(most_bytes - len(tables) * elements * ELEMENT, 1), len(tables), elements)
+    of_tables = len(tables) * elements * ELEMENT
+    if of_tables > most_bytes:
+        raise ValueError(
+            f"its {len(tables)} tables of up to {elements} elements need {of_tables} bytes of memory, and "
+            f"--max-memory is {most_bytes}"
+        )
+    return Room(max(most_bytes - of_tables, 1), len(tables), elements)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._argument_errors import wrong
 from ._core import Graph, OnnxModel, compile, load_graph, open_onnx
 from ._options import OptionError, check_names, checked
 from .model import Model
@@ -118,6 +116,8 @@ def open_model(source: Any) -> OnnxModel:
     try:
         return open_onnx(source)
     except TypeError:
+        from ._argument_errors import wrong
+
         wanted = "a path, the bytes of an ONNX model or an onnx.ModelProto"
         raise TypeError(f"load: {wrong('path', source, wanted)}") from None
 
@@ -149,15 +149,18 @@ def loaded(
 
 def is_onnx(path: Any) -> bool:
     """Whether load() reads it as an ONNX model."""
-    return not isinstance(path, (str, os.PathLike)) or Path(path).suffix.lower() == ".onnx"
+    is_path = isinstance(path, (str, os.PathLike))
+    return not is_path or os.path.splitext(os.fspath(path))[1].lower() == ".onnx"
 
 
 def _read(path: Any, dimensions: Mapping[str, Any] | None) -> tuple[Graph, Outputs | None]:
-    """The graph, and of an ONNX model what its outputs are."""
+    """The graph, and of an ONNX model whose outputs are made of a run's results what they are."""
     if is_onnx(path):
+        graph, outputs, declared = open_model(path).read(dict(dimensions or {}))
+        if not declared and all(o.kind == "tensor" and o.tensor == o.name for o in outputs):
+            return graph, None  # what a run gives is what the model has
         from .onnx.outputs import Outputs
 
-        graph, outputs, declared = open_model(path).read(dict(dimensions or {}))
         return graph, Outputs(outputs, declared)
     if dimensions:
         raise ValueError(

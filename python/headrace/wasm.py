@@ -8,8 +8,10 @@ module's memory where it is, and checks every pointer of a guest against it (_mo
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -17,12 +19,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._bytes_in_place import has_one_memory, with_bytes_in_place
 from ._sandbox import OverrunError, Sandbox
 from ._wasi_nn import Backend, find_library
-from ._wasm_binary import contents_of, is_component, with_bytes_in_place
+from ._wasm_binary import is_component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import NoReturn
 
     import wasmtime
 
@@ -122,7 +126,7 @@ def _run_component(binary: bytes, name: str, sandbox: Sandbox, nn: WasiNn, give_
     memories = _memories(nn, room.memories if room else None)
     engine = sandbox.engine(memories, caches=True)
     # Where there are several memories, nothing says which one an import's bytes are in.
-    is_in_place, component = _compiled(engine, binary, is_in_place=contents_of(binary).memories == 1)
+    is_in_place, component = _compiled(engine, binary, is_in_place=has_one_memory(binary))
     store = sandbox.store(engine, name, room)
     linker = model.Linker(engine)
     linker.add_wasip2()
@@ -257,13 +261,32 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+_EPILOG = """What follows -- is the guest's.
+
+Examples:
+    headrace wasm guest.wasm --model model.gguf -- 'What is 2+3?'
+    headrace wasm guest.wasm --alias small=a.gguf --alias large=b.gguf --max-time 60 --max-memory 1073741824
+
+Exit status: that of the guest, 1 it failed or was ended, 2 the command line is wrong"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions) if unknown else []
+        meant = f"; did you mean '{near[0]}'?" if near else ""
+        self.exit(2, f"{self.prog}: {message}{meant}; {self.prog} --help explains\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="headrace wasm",
         description="Run a WebAssembly guest, a module or a component, that uses models through WASI-NN.",
-        usage="%(prog)s GUEST.wasm --model FILE [--alias NAME=PATH] [--config JSON] [--env NAME=VALUE] "
-        "[--dir FOLDER[::NAME]] [--max-memory BYTES] [--max-time SECONDS] [-- ARGUMENT ...]",
-        epilog="What follows -- is the guest's.",
+        usage="%(prog)s GUEST.wasm --model FILE [OPTIONS] [-- ARGUMENT ...]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("guest", type=Path, metavar="GUEST.wasm")
     parser.add_argument("--model", metavar="FILE", help="the model that the guest loads as 'default'")

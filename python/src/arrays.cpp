@@ -14,10 +14,15 @@ nb::object attribute(const char* module, const char* name) { return nb::module_:
 
 struct Cached {
     nb::object dtypes[kDTypeCount];
+    nb::object dtype = attribute("numpy", "dtype");
     nb::object empty = attribute("numpy", "empty");
+    nb::object copyto = attribute("numpy", "copyto");
+};
+
+/// What plain arrays do without: importing it takes half a millisecond of a model's first run.
+struct Conversions {
     nb::object coerce = attribute("headrace._arrays", "coerce");
     nb::object unpack = attribute("headrace._arrays", "unpack_nibbles");
-    nb::object copyto = attribute("numpy", "copyto");
     nb::object shares_memory = attribute("headrace._arrays", "shares_memory");
     nb::object target = attribute("headrace._arrays", "target");
 };
@@ -25,6 +30,18 @@ struct Cached {
 Cached& cached() {
     static Cached* instance = new Cached;  // never destroyed: the interpreter may be gone by then
     return *instance;
+}
+
+Conversions& conversions() {
+    static Conversions* instance = new Conversions;
+    return *instance;
+}
+
+/// "f4", "?": what NumPy calls a type of its own; "" for another's.
+std::string numpy_code(DType type) {
+    if (type == DType::boolean) return "?";
+    const bool is_other = bits_of(type) < 8 || type == DType::bf16;
+    return is_other ? "" : name_of(type).front() + std::to_string(bits_of(type) / 8);
 }
 
 nb::tuple extents(const std::vector<std::int64_t>& shape) {
@@ -73,8 +90,10 @@ bool can_change(nb::handle array) {
 
 nb::object numpy_dtype(DType type) {
     nb::object& slot = cached().dtypes[static_cast<int>(type)];
-    if (!slot.is_valid()) slot = attribute("headrace._arrays", "dtype_of")(std::string(name_of(type)));
-    return slot;
+    if (slot.is_valid()) return slot;
+    const std::string code = numpy_code(type);
+    return slot = code.empty() ? attribute("headrace._arrays", "dtype_of")(std::string(name_of(type)))
+                               : cached().dtype(code);
 }
 
 std::shared_ptr<const void> keep_alive(nb::object object) {
@@ -104,7 +123,8 @@ ArrayReader::ArrayReader(nb::handle object, DType type, const char* what) : type
         writable_ = can_change(object);
         return;
     }
-    const nb::tuple coerced = nb::cast<nb::tuple>(cached().coerce(object, std::string(name_of(type)), what));
+    const nb::tuple coerced =
+        nb::cast<nb::tuple>(conversions().coerce(object, std::string(name_of(type)), what));
     for (nb::handle extent : nb::cast<nb::tuple>(coerced[1])) {
         shape_.push_back(nb::cast<std::int64_t>(extent));
         elements_ *= shape_.back();
@@ -147,14 +167,14 @@ ArrayWriter::ArrayWriter(nb::handle into, DType type, const std::vector<std::int
         dense_ = std::move(array);
         return;
     }
-    target_ = cached().target(into, std::string(name_of(type)), extents(shape_), name_);
+    target_ = conversions().target(into, std::string(name_of(type)), extents(shape_), name_);
     allocate();
 }
 
 nb::object ArrayWriter::finish() {
     nb::object result = array_;
     if (is_nibble(type_))
-        result = cached().unpack(array_, extents(shape_), std::string(name_of(type_)));
+        result = conversions().unpack(array_, extents(shape_), std::string(name_of(type_)));
     else if (carrier(type_) != type_)
         result = array_.attr("view")(numpy_dtype(type_));
     if (!target_.is_valid()) return result;
@@ -167,8 +187,8 @@ void check_apart(std::span<const ArrayWriter> writers) {
         for (std::size_t j = 0; j < i; ++j) {
             const nb::object &a = writers[i].target(), &b = writers[j].target();
             if (!a.is_valid() && !b.is_valid()) continue;
-            if (nb::cast<bool>(cached().shares_memory(a.is_valid() ? a : writers[i].array(),
-                                                      b.is_valid() ? b : writers[j].array())))
+            if (nb::cast<bool>(conversions().shares_memory(a.is_valid() ? a : writers[i].array(),
+                                                           b.is_valid() ? b : writers[j].array())))
                 throw nb::value_error(("output '" + writers[i].name() + "' overlaps the memory of output '" +
                                        writers[j].name() + "'")
                                           .c_str());

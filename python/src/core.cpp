@@ -66,4 +66,5 @@ NB_MODULE(_core, m) {
     headrace::python::bind_tokenizer(m);
     headrace::python::bind_text_encoder(m);
     headrace::python::say_argument_errors(m);
+    warm_up();  // an import may take it, and the first model has it
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,44 @@
 #endif
 
 namespace headrace {
+namespace {
+
+/// Files that this library has mapped: the ends by the beginnings.
+struct OwnMappings {
+    std::mutex mutex;
+    std::map<std::uintptr_t, std::uintptr_t> ends;
+};
+
+/// Never destroyed: files are unmapped at the end of the process, too.
+OwnMappings& own_mappings() {
+    static auto* const mappings = new OwnMappings();
+    return *mappings;
+}
+
+std::uintptr_t begin_of(std::span<const std::byte> bytes) {
+    return reinterpret_cast<std::uintptr_t>(bytes.data());
+}
+
+bool is_own(std::span<const std::byte> bytes) {
+    OwnMappings& own = own_mappings();
+    const std::lock_guard lock(own.mutex);
+    const auto after = own.ends.upper_bound(begin_of(bytes));
+    return after != own.ends.begin() && begin_of(bytes) + bytes.size() <= std::prev(after)->second;
+}
+
+}  // namespace
+
+void FilePages::add(std::span<const std::byte> mapping) {
+    OwnMappings& own = own_mappings();
+    const std::lock_guard lock(own.mutex);
+    own.ends[begin_of(mapping)] = begin_of(mapping) + mapping.size();
+}
+
+void FilePages::remove(std::span<const std::byte> mapping) {
+    OwnMappings& own = own_mappings();
+    const std::lock_guard lock(own.mutex);
+    own.ends.erase(begin_of(mapping));
+}
 
 #ifdef __linux__
 
@@ -43,7 +83,8 @@ std::string mappings() {
 
 }  // namespace
 
-FilePages::FilePages() {
+FilePages::Ranges FilePages::told_by_system() {
+    Ranges ranges;
     const std::string text = mappings();
     for (std::string_view rest = text; !rest.empty();) {
         std::string_view line = take_until(rest, '\n');
@@ -55,17 +96,18 @@ FilePages::FilePages() {
         take_until(line, ' ');  // the device
         const bool is_file = number_of(take_until(line, ' '), 10) != 0;
         if (!is_file || !rights.starts_with("r-")) continue;
-        if (!ranges_.empty() && ranges_.back().second == begin)
-            ranges_.back().second = end;
+        if (!ranges.empty() && ranges.back().second == begin)
+            ranges.back().second = end;
         else
-            ranges_.emplace_back(begin, end);
+            ranges.emplace_back(begin, end);
     }
+    return ranges;
 }
 
 void FilePages::give_back(std::span<const std::byte> bytes) const {
     if (!contains(bytes)) return;
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto first = reinterpret_cast<std::uintptr_t>(bytes.data());
+    const std::uintptr_t first = begin_of(bytes);
     const std::uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes.size()) / page * page;
     if (begin >= end) return;
     munlock(reinterpret_cast<void*>(begin), end - begin);  // a host locks what it expects to be read often
@@ -74,16 +116,18 @@ void FilePages::give_back(std::span<const std::byte> bytes) const {
 
 #else
 
-FilePages::FilePages() = default;
+FilePages::Ranges FilePages::told_by_system() { return {}; }
 void FilePages::give_back(std::span<const std::byte>) const {}
 
 #endif
 
 bool FilePages::contains(std::span<const std::byte> bytes) const {
-    const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()), end = begin + bytes.size();
-    auto range = std::upper_bound(ranges_.begin(), ranges_.end(), begin,
+    if (is_own(bytes)) return true;
+    std::call_once(is_told_, [this] { told_ = told_by_system(); });
+    const std::uintptr_t begin = begin_of(bytes), end = begin + bytes.size();
+    auto range = std::upper_bound(told_.begin(), told_.end(), begin,
                                   [](std::uintptr_t at, const auto& r) { return at < r.first; });
-    return range != ranges_.begin() && end <= (--range)->second;
+    return range != told_.begin() && end <= (--range)->second;
 }
 
 }  // namespace headrace

@@ -25,7 +25,8 @@ Result<LogSink> open_sink(const std::string& file) {
     return LogSink::open(file);
 }
 
-LogEnvironment read_environment(Problems& problems) {
+/// sink: of the file, which is opened once.
+LogEnvironment read_environment(Problems& problems, LogSink& sink) {
     LogEnvironment found;
     const auto read = [&](const char* variable, const char* text, std::string& into, auto check) {
         if (!text || !*text) return;
@@ -40,8 +41,8 @@ LogEnvironment read_environment(Problems& problems) {
         return success();
     });
     read("HEADRACE_LOG_FORMAT", std::getenv("HEADRACE_LOG_FORMAT"), found.format, check_format);
-    read("HEADRACE_LOG_FILE", std::getenv("HEADRACE_LOG_FILE"), found.file, [](const char* name) -> Status {
-        HR_TRY(open_sink(name));
+    read("HEADRACE_LOG_FILE", std::getenv("HEADRACE_LOG_FILE"), found.file, [&](const char* name) -> Status {
+        HR_ASSIGN(sink, open_sink(name));
         return success();
     });
     return found;
@@ -79,6 +80,8 @@ public:
         sink_ = std::move(sink);
     }
 
+    const LogEnvironment& given() const { return given_; }
+
     void set_callback(std::function<void(const LogLine&)> callback) {
         const std::lock_guard lock(mutex_);
         callback_ = std::move(callback);
@@ -87,10 +90,9 @@ public:
 private:
     Log() {
         Problems problems;
-        const LogEnvironment given = read_environment(problems);
-        level_ = parse_log_level(given.level).value();
-        is_json_ = given.format == "json";
-        if (Result<LogSink> sink = open_sink(given.file)) sink_ = std::move(sink).value();
+        given_ = read_environment(problems, sink_);
+        level_ = parse_log_level(given_.level).value();
+        is_json_ = given_.format == "json";
         for (const std::string& problem : problems) write({.level = LogLevel::warn, .message = problem});
     }
 
@@ -116,6 +118,7 @@ private:
         }
     }
 
+    LogEnvironment given_;
     std::mutex mutex_;
     std::atomic<LogLevel> level_ = LogLevel::info;
     bool is_json_ = false;
@@ -147,10 +150,7 @@ Status set_log(LogLevel level, std::string_view format, const std::string& file)
     return success();
 }
 
-LogEnvironment log_environment() {
-    Problems told;  // when the log began
-    return read_environment(told);
-}
+LogEnvironment log_environment() { return Log::instance().given(); }
 
 void set_log_callback(std::function<void(const LogLine&)> sink) {
     Log::instance().set_callback(std::move(sink));

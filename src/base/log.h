@@ -39,8 +39,8 @@ bool log_enabled(LogLevel level);
 Status set_log(LogLevel level, std::string_view format, const std::string& file);
 Result<LogLevel> parse_log_level(std::string_view name);
 
-/// HEADRACE_LOG, HEADRACE_LOG_FORMAT and HEADRACE_LOG_FILE. What they have wrong is a warning, and as if they
-/// were not set.
+/// HEADRACE_LOG, HEADRACE_LOG_FORMAT and HEADRACE_LOG_FILE as they were when the log began. What they have
+/// wrong is a warning then, and as if they were not set.
 struct LogEnvironment {
     std::string level = "info", format = "text", file;
 };

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/file_pages.h"
+
 #if __has_include(<sys/mman.h>)
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -108,7 +110,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::read(const std::string& pa
     return std::shared_ptr<const MappedFile>(new MappedFile(std::move(copy)));
 }
 
+MappedFile::MappedFile(const std::byte* data, std::size_t size) : data_(data), size_(size), is_mapped_(true) {
+    FilePages::add(bytes());
+}
+
 MappedFile::~MappedFile() {
+    if (is_mapped_) FilePages::remove(bytes());
 #ifdef HEADRACE_HAS_MMAP
     if (is_mapped_) ::munmap(const_cast<std::byte*>(data_), size_);
 #elif defined(_WIN32)

@@ -29,7 +29,7 @@ public:
 
 private:
     /// Takes over a mapping of `size` bytes at `data`.
-    MappedFile(const std::byte* data, std::size_t size) : data_(data), size_(size), is_mapped_(true) {}
+    MappedFile(const std::byte* data, std::size_t size);
     explicit MappedFile(AlignedBuffer copy)
         : copy_(std::move(copy)), data_(copy_.data()), size_(copy_.bytes()) {}
 

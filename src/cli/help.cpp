@@ -21,6 +21,11 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
     return text.replace(range, end + 1 - range, " from " + limits);
 }
 
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+    return CLI::Formatter::make_footer(app) +
+           "\nExit status: 0 it is done, 1 it failed, 2 the command line is wrong\n";
+}
+
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
     std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
     replace_all(text, "\n\n\n", "\n\n");

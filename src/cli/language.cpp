@@ -71,6 +71,21 @@ Result<std::string> text_of_file(const std::string& path) {
     return text;
 }
 
+/// Options that exclude each other, or lack what they go with.
+Status check_chat(const ChatOptions& options) {
+    if (options.model.empty() && options.server.empty())
+        return invalid("no model is named: headrace chat model.gguf, or --server URL of what has one");
+    if (!options.model.empty() && !options.server.empty())
+        return invalid("chat has the file '{}' and a --server: name one of them", options.model);
+    if (options.server.empty() && !options.key.empty())
+        return invalid("--api-key is for a --server; a file needs none");
+    if (!options.json.path.empty() && options.prompts.empty())
+        return invalid("--json has the answers to prompts: give them by --prompt or --file");
+    if (!options.json.path.empty() && !options.server.empty())
+        return invalid("--json has the answers of a model here, not of a --server");
+    return success();
+}
+
 Status chat_anywhere(ChatOptions& options) {
     if (!options.prompt_file.empty()) {
         HR_ASSIGN(std::string prompt, text_of_file(options.prompt_file));
@@ -81,17 +96,8 @@ Status chat_anywhere(ChatOptions& options) {
     }
     // --model is the file, as in llama-cli, or with --server a model's name there.
     if (options.model.empty() && options.server.empty()) options.model = std::move(options.served_model);
-    if (options.model.empty() && options.server.empty())
-        return invalid("no model is named: headrace chat model.gguf, or --server URL of what has one");
-    if (!options.model.empty() && !options.server.empty())
-        return invalid("chat has the file '{}' and a --server: name one of them", options.model);
-    if (options.server.empty() && !options.key.empty())
-        return invalid("--api-key is for a --server; a file needs none");
-    if (!options.json.path.empty() && options.prompts.empty())
-        return invalid("--json has the answers to prompts: give them by --prompt or --file");
+    check_usage(check_chat(options));
     if (options.server.empty()) return chat(options);
-    if (!options.json.path.empty())
-        return unsupported("--json has the answers of a model here, not of a --server");
     return serve::chat({.url = options.server,
                         .key = options.key,
                         .model = options.served_model,
@@ -298,6 +304,10 @@ void add_parameters(CLI::App& app, Status& status) {
             ->group(kReference);
     auto json = std::make_shared<JsonOption>();
     add_json_option(*command, *json);
+    command->footer(
+        "Examples:\n"
+        "    headrace parameters\n"
+        "    headrace parameters --json -");
     command->final_callback(
         [=, &status] { status = report(llm::parameters_page(), llm::parameters_list(), *json); });
 }

@@ -133,7 +133,7 @@ std::string meant_option(const CLI::App& command, std::string_view text) {
 /// The command that a file is for, where it stands in a command's place.
 std::string meant_command(std::string_view file) {
     if (file.ends_with(".gguf")) return "chat";
-    for (const char* ending : {".onnx", ".hrg", ".webnn", ".json", ".pte"})
+    for (const char* ending : {".onnx", ".hrg", ".webnn", ".json"})
         if (file.ends_with(ending)) return "run";
     return file.ends_with(".wasm") ? "wasm" : "";
 }
@@ -151,10 +151,16 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
     }
     if (const std::string command = meant_command(word); !command.empty())
         nearest = fmt::format("headrace {} {}", command, word);
+    if (word == "help" || word == "version") nearest = "headrace --" + word;
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     text = explained(text);
-    if (least > 0 && !word.empty() && !word.starts_with("-"))
+    if (least > 0 && word.starts_with("-"))
+        text = fmt::format(
+            "there is no option '{}'; there are --help and --version, and commands; headrace --help lists "
+            "them",
+            word);
+    else if (least > 0 && !word.empty())
         text = fmt::format("there is no command '{}'{}; headrace --help lists them", word,
                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
     else
@@ -202,6 +208,7 @@ int serve_models(std::span<char* const> arguments) {
     if (options.value().shows_help) return shown(serve::serve_help(parameter_help));
     if (options.value().shows_version) return shown(version_text());
     if (options.value().shows_parameters) return shown(llm::request_parameters_text());
+    if (options.value().shows_llama_server_flags) return shown(serve::llama_server_flags_page());
     if (options.value().shows_completion) {
         // A shell has one script for a program, whichever command it is asked of.
         std::string words[] = {"headrace", "completion", "bash"};

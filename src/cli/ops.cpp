@@ -56,6 +56,10 @@ void add_ops(CLI::App& app, Status& status) {
     command->add_flag("--webnn", options->webnn,
                       "list WebNN's operators by data type and implementation instead");
     add_json_option(*command, options->json);
+    command->footer(
+        "Examples:\n"
+        "    headrace ops\n"
+        "    headrace ops --webnn > implementation-status.md");
     command->final_callback([=, &status] { run_command(status, [&] { return list_ops(*options); }); });
 }
 

@@ -272,6 +272,8 @@ std::string print_graph(const Graph& graph) { return print(graph); }
 
 std::vector<DeviceInfo> devices() { return list_devices(); }
 
+void warm_up() { warm_up_cpu(); }
+
 void set_num_threads(int threads) {
     if (threads < 1)
         throw Exception(Code::invalid_argument, fmt::format("set_num_threads({}): at least 1", threads));

@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::size_t kMostBytes = 2048;  // of a name
+constexpr std::size_t kMostBytes = 4096;  // of a name
 
 }  // namespace
 
@@ -36,7 +36,8 @@ bool Expression::Less::operator()(const Monomial& a, const Monomial& b) const {
 }
 
 struct Expression::Rules {
-    static constexpr std::size_t kMostTerms = 64, kMostNames = 16;
+    // A detector adds up what it has found of each class, of which there are often 90.
+    static constexpr std::size_t kMostTerms = 200, kMostNames = 16;
 
     static bool add(Terms& terms, const Monomial& monomial, std::int64_t factor) {
         if (factor == 0) return true;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ggml-backend.h"
+#include "ggml-cpu.h"
 #include "ggml.h"
 #include "loading/ggml_log.h"
 #include "loading/library_search.h"
@@ -71,6 +72,12 @@ void load_backends() {
         const QuietLog quiet;
         load_device_backends();
     });
+}
+
+void make_cpu_tables() {
+#ifndef HEADRACE_PORTABLE
+    ggml_cpu_init();
+#endif
 }
 
 }  // namespace headrace

@@ -213,17 +213,15 @@ struct Softsign : ComposedOp<Softsign, NoAttrs> {
 
 struct Prelu {
     static constexpr std::string_view name = "prelu",
-                                      summary = "x where x >= 0, else slope x; slope is broadcast to x";
+                                      summary = "x where x >= 0, else slope x, with broadcasting";
     static constexpr DTypeSet kTypes = kFloats | kSigned;
     static constexpr std::array operands{OperandRule{.name = "input", .dtypes = kTypes},
                                          OperandRule{.name = "slope", .dtypes = kTypes, .same_dtype_as = 0}};
     static constexpr LayoutRule layout = LayoutRule::any;
 
     static Result<Types> infer(const Operands& in, const NoAttrs&) {
-        if (!broadcasts_to(in, in[1].shape, in[0].shape))
-            return invalid("Incompatible shapes: slope {} does not broadcast to input {}", str(in[1].shape),
-                           str(in[0].shape));
-        return same_type(in[0]);
+        HR_ASSIGN(Shape shape, broadcast(in, in[0].shape, in[1].shape));
+        return Types{{in[0].dtype, std::move(shape)}};
     }
     static void reference(const TensorArgs& args, const NoAttrs&) {
         visit_dtype(args.in[0].dtype, [&]<class T>() {
@@ -234,13 +232,16 @@ struct Prelu {
     static Status lowerable(const Operands& in, const NoAttrs&) { return works_through_f32(in[0].dtype); }
     /// A slope that is not finite shows where x is not negative, too.
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
-                                           const NoAttrs&) {
-        ggml_tensor* value = to_f32(e, x[0], in[0].dtype);
-        ggml_tensor* slope = repeat_to(e, to_f32(e, x[1], in[1].dtype), in[1].sizes(), in[0].sizes());
+                                           const NoAttrs& a) {
+        const TensorType type = infer(in, a).value()[0];
+        const auto repeated = [&](int i) {
+            return repeat_to(e, to_f32(e, x[i], in[i].dtype), in[i].sizes(), type.sizes());
+        };
+        ggml_tensor *value = repeated(0), *slope = repeated(1);
         ggml_tensor* below = e.unary(Unary::relu, e.unary(Unary::neg, value));
         ggml_tensor* scaled = e.binary(Binary::mul, e.flatten(below), e.flatten(slope));
         ggml_tensor* y = e.binary(Binary::sub, e.flatten(e.unary(Unary::relu, value)), scaled);
-        return {from_f32(e, keep_nan(e, y, e.flatten(value)), in[0])};
+        return {from_f32(e, keep_nan(e, y, e.flatten(value)), type)};
     }
     static constexpr std::array kernels{OnePass<Prelu>::kKernel};
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
@@ -256,7 +257,7 @@ struct Prelu {
         return {sample(DType::f32, {2, 3, 4, 5}, {3, 1, 1}, true),
                 sample(DType::f32, {}, {}),
                 sample(DType::f32, {2, 1, 3, 1, 2}, {2}),
-                sample(DType::f32, {2, 3}, {2, 3}),
+                sample(DType::f32, {3, 1, 2}, {1, 4, 2}),
                 sample(DType::f16, {2, 3}, {1}),
                 sample(DType::i32, {4, 3}, {3}),
                 sample(DType::i64, {5}, {5})};

@@ -176,9 +176,10 @@ struct Attention {
                     std::int64_t width) {
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
         for (double s : scores) largest = std::max(largest, s);
-        const bool is_zero = zero_if_masked && std::all_of(scores.begin(), scores.end(), [](double s) {
-                                 return s == -std::numeric_limits<double>::infinity();
-                             });
+        const bool is_hidden = std::all_of(scores.begin(), scores.end(), [](double s) {
+            return s == -std::numeric_limits<double>::infinity();
+        });
+        const bool is_zero = scores.empty() || (zero_if_masked && is_hidden);
         for (double& s : scores) sum += s = is_zero ? 0 : std::exp(s - largest);
         for (std::int64_t i = 0; i < width; ++i) {
             double y = 0;

@@ -1,4 +1,4 @@
-/// Pools over regions of images: RoIAlign (He et al. 2017) and RoI pooling (Girshick 2015).
+/// Regions of images: RoIAlign (He et al. 2017), RoI pooling (Girshick 2015), and crops.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -244,8 +244,104 @@ struct RoiMaxPool {
     }
 };
 
+enum class PointSampling { linear, nearest };
+constexpr std::array<std::string_view, 2> enum_names(PointSampling) { return {"linear", "nearest"}; }
+
+/// A point's four elements: whole numbers are of one element, and the nearest of two halves is the further.
+Corners sampled_corners(double y, double x, std::int64_t height, std::int64_t width, PointSampling mode) {
+    const auto split = [mode](double v, std::int64_t size) {
+        const double low = std::floor(mode == PointSampling::nearest ? v + 0.5 : v);
+        const auto at = std::clamp<std::int64_t>(static_cast<std::int64_t>(low), 0, size - 1);
+        const double part = mode == PointSampling::nearest ? 0 : v - low;
+        return std::tuple{at, std::min(at + 1, size - 1), part};
+    };
+    const auto [top, bottom, down] = split(y, height);
+    const auto [left, right, across] = split(x, width);
+    Corners c;
+    c.at = {top * width + left, top * width + right, bottom * width + left, bottom * width + right};
+    c.weight = {(1 - down) * (1 - across), (1 - down) * across, down * (1 - across), down * across};
+    return c;
+}
+
+/// Crops of TensorFlow's CropAndResize, which computes the places.
+struct SampleRegions {
+    static constexpr std::string_view name = "sample_regions",
+                                      summary = "images at the rows and columns of each region";
+    static constexpr std::array operands{
+        OperandRule{.name = "input", .dtypes = kReal, .min_rank = 4, .max_rank = 4},
+        OperandRule{.name = "rows", .dtypes = kReal, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2},
+        OperandRule{.name = "columns", .dtypes = kReal, .same_dtype_as = 0, .min_rank = 2, .max_rank = 2},
+        OperandRule{.name = "images", .dtypes = DTypeSet{DType::i64}, .min_rank = 1, .max_rank = 1}};
+
+    struct Attrs {
+        PointSampling mode = PointSampling::linear;
+        double outside = 0;
+        static void fields(auto&& f) {
+            f("mode", &Attrs::mode, "what a point between elements is");
+            f("outside", &Attrs::outside, "what a point outside the image is");
+        }
+    };
+
+    static Result<Types> infer(const Operands& in, const Attrs&) {
+        const Dim& regions = in[3].shape[0];
+        for (const int places : {1, 2})
+            if (!same_extent(in, in[places].shape[0], regions))
+                return invalid("Shape mismatch: {} numbers of images and places of {} regions", regions.str(),
+                               in[places].shape[0].str());
+        for (const Dim& extent : {in[0].shape[0], in[0].shape[2], in[0].shape[3]})
+            if (!extent.is_symbolic() && extent.size() < 1)
+                return invalid("Wrong shape: the images {} have no elements", str(in[0].shape));
+        return Types{{in[0].dtype, {regions, in[0].shape[1], in[1].shape[1], in[2].shape[1]}}};
+    }
+
+    static void reference(const TensorArgs& args, const Attrs& a) {
+        visit_real(args.in[0].dtype, [&]<class T>() { sample<T>(args, a); });
+    }
+
+    template <class T>
+    static void sample(const TensorArgs& args, const Attrs& a) {
+        const Sizes image = args.in[0].shape, shape = args.out[0].shape;
+        const std::int64_t channels = image[1], plane = image[2] * image[3], height = shape[2],
+                           width = shape[3];
+        const auto part = args.share.of(shape[0] * height);  // a row of points, of all channels
+        for (std::int64_t i = part.begin; i < part.end; ++i) {
+            const std::int64_t region = i / height, row = i % height;
+            const std::int64_t n =
+                std::clamp<std::int64_t>(args.in[3].as<std::int64_t>()[region], 0, image[0] - 1);
+            const T* x = args.in[0].as<T>() + n * channels * plane;
+            T* y = args.out[0].as<T>() + (region * channels * height + row) * width;
+            const auto down = static_cast<double>(args.in[1].as<T>()[i]);
+            for (std::int64_t column = 0; column < width; ++column, ++y) {
+                const auto across = static_cast<double>(args.in[2].as<T>()[region * width + column]);
+                const bool is_inside = down >= 0 && down <= static_cast<double>(image[2] - 1) &&
+                                       across >= 0 && across <= static_cast<double>(image[3] - 1);
+                const Corners c =
+                    is_inside ? sampled_corners(down, across, image[2], image[3], a.mode) : Corners{};
+                for (std::int64_t channel = 0; channel < channels; ++channel)
+                    y[channel * height * width] =
+                        static_cast<T>(is_inside ? c.sum(x + channel * plane) : a.outside);
+            }
+        }
+    }
+
+    static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
+        const auto bytes = static_cast<double>(out[0].bytes());
+        return {8 * bytes, 5 * bytes};
+    }
+    static std::vector<Sample> samples() {
+        const auto sample = [](DType t, NamedAttrs attrs) {
+            return Sample{{{.type = {t, {2, 3, 8, 9}}},
+                           {.type = {t, {5, 3}}, .low = -1, .high = 8},
+                           {.type = {t, {5, 4}}, .low = 0, .high = 9},
+                           {.type = {DType::i64, {5}}, .low = 0, .high = 1}},
+                          std::move(attrs)};
+        };
+        return {sample(DType::f32, {{"outside", 2.0}}), sample(DType::f64, {{"mode", "nearest"}})};
+    }
+};
+
 }  // namespace
 
-std::span<const OpDef> regions_ops() { return OpList<RoiAlign, RoiMaxPool>::defs(); }
+std::span<const OpDef> regions_ops() { return OpList<RoiAlign, RoiMaxPool, SampleRegions>::defs(); }
 
 }  // namespace headrace::ops

@@ -113,7 +113,7 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     const auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
     std::int64_t folded = 0;
-    std::optional<FilePages> pages;
+    const FilePages pages;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& norm = graph.nodes[i];
         if (!is(norm, "batch_normalization")) continue;
@@ -127,9 +127,8 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
             continue;
         const auto affine = affine_of(graph, norm);
         if (!affine) continue;
-        if (!pages) pages.emplace();
         HR_ASSIGN(const ValueId filter,
-                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), *pages));
+                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), pages));
         HR_ASSIGN(const ValueId bias, moved_bias(graph, conv, *affine));
         Node& changed = graph.nodes[static_cast<std::size_t>(at)];
         changed.inputs = {changed.inputs[0], filter, bias};

@@ -44,7 +44,8 @@ void remove_leftovers(const std::filesystem::path& folder) {
 
 }  // namespace
 
-PackedCache::PackedCache(const Graph& graph, const std::string& folder, int threads) {
+PackedCache::PackedCache(const Graph& graph, const std::string& folder, int threads, const FilePages& pages)
+    : pages_(pages) {
     key_.machine = fmt::format("{} {} {}", HEADRACE_VERSION, kPackingVersion, kernels::simd_target());
     key_.model = hash_uses(graph, threads);
     std::string name = fmt::format("{:016x}-{}.packed", key_.model.low, key_.machine);

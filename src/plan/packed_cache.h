@@ -22,8 +22,8 @@ inline constexpr int kPackingVersion = 3;
 class PackedCache {
 public:
     /// Reads the constants that kernels could pack once, for the file's key. Several graphs and processes may
-    /// use one folder at the same time. threads: for reading them.
-    PackedCache(const Graph& graph, const std::string& folder, int threads);
+    /// use one folder at the same time. threads: for reading them. pages: lives longer than this.
+    PackedCache(const Graph& graph, const std::string& folder, int threads, const FilePages& pages);
 
     /// What a use of a constant of that graph is called in the file. use: kernel, type and attributes.
     ContentHash name_of(const Constant* constant, std::string_view use);
@@ -41,7 +41,7 @@ private:
     void report(const Error& error);
 
     std::map<const Constant*, ContentHash> contents_;
-    FilePages pages_;
+    const FilePages& pages_;
     PackedFileKey key_;
     std::string path_;
     std::shared_ptr<const PackedFile> file_;

@@ -13,7 +13,7 @@ namespace headrace {
 
 void PackedConstants::use_cache(const Graph& graph, const std::string& folder, int threads) {
     const std::lock_guard lock(mutex_);
-    cache_.emplace(graph, folder, threads);
+    cache_.emplace(graph, folder, threads, pages_);
 }
 
 /// The same bytes may be used with another shape or other attributes (transposed), hence both in the key.
@@ -32,7 +32,6 @@ Result<std::shared_ptr<const std::byte>> PackedConstants::get(const Graph& graph
     const Key key = key_of(graph, use);
     Form& form = packed_[key];
     if (!form.data) {
-        if (!pages_) pages_.emplace();
         HR_TRY(fill(form, name_of(key), graph, use));
     }
     return form.data;
@@ -52,7 +51,6 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
         if (is_new) missing.push_back({&at->second, name_of(key), use});
     }
     if (missing.empty()) return;
-    if (!pages_) pages_.emplace();
     // The largest first, while there is little else: some are copied to be packed.
     const auto bytes_of = [&](const Missing& m) {
         return graph.value(m.use.node->inputs[m.use.kernel->packed_operand]).type.bytes();
@@ -83,13 +81,13 @@ Status PackedConstants::fill(Form& form, const ContentHash& name, const Graph& g
     if (form.is_mapped) return success();
     const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
-    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*value.constant, &*pages_));
+    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*value.constant, &pages_));
     const auto shape = value.type.sizes();
     use.kernel->pack({value.type.dtype, shape, plain.data(), value.type.format}, attrs, buffer.data());
     const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
     form.data = {owner, owner->data()};
     is_kept_ = false;
-    pages_->give_back(value.constant->bytes);
+    pages_.give_back(value.constant->bytes);
     return success();
 }
 
@@ -97,10 +95,9 @@ Result<std::shared_ptr<const std::byte>> PackedConstants::aligned(const Constant
     const std::lock_guard lock(mutex_);
     auto& found = aligned_[&constant];
     if (found) return found;
-    if (!pages_) pages_.emplace();
-    HR_ASSIGN(auto plain, AlignedBytes::of(constant, &*pages_));
+    HR_ASSIGN(auto plain, AlignedBytes::of(constant, &pages_));
     const auto owner = std::make_shared<const AlignedBytes>(std::move(plain));
-    pages_->give_back(constant.bytes);
+    pages_.give_back(constant.bytes);
     return found = {owner, owner->data()};
 }
 

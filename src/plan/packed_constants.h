@@ -66,7 +66,7 @@ private:
     mutable std::mutex mutex_;
     std::map<Key, Form> packed_;
     std::map<const Constant*, std::shared_ptr<const std::byte>> aligned_;
-    std::optional<FilePages> pages_;
+    FilePages pages_;
     std::optional<PackedCache> cache_;
     std::atomic<bool> is_kept_ = true;
 };

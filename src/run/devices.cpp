@@ -120,6 +120,8 @@ std::uint64_t room_for_constants(const Device& device) {
     return total > 0 ? free / 10 * 9 : UINT64_MAX;
 }
 
+void warm_up_cpu() { make_cpu_tables(); }
+
 bool has_gpu() { return find_gpu() != nullptr; }
 
 Result<Device> find_device(const std::string& name, std::chrono::milliseconds host_timeout) {

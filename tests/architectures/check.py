@@ -17,6 +17,7 @@ sys.path.append(str(ROOT / "build" / "architectures"))  # torchvision and timm
 
 import caches  # noqa: E402, F401
 import images  # noqa: E402, F401
+import mixed  # noqa: E402, F401
 import numpy as np  # noqa: E402
 import scenes  # noqa: E402, F401
 import sound  # noqa: E402, F401
@@ -80,17 +81,22 @@ def through_onnx(a: Architecture, dynamo: bool) -> dict[str, Any]:
     return found
 
 
+def exported_program(a: Architecture) -> torch.export.ExportedProgram:
+    """With its dimensions open. Errors: whatever torch.export raises."""
+    shapes = grouped(a, [{axis: _bounded(a, n) for axis, n in dims.items()} for dims in a.dimensions])
+    with torch.no_grad():
+        return torch.export.export(a.module, a.inputs(0), dynamic_shapes=shapes)
+
+
 def through_executorch(a: Architecture) -> dict[str, Any]:
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
     from executorch.runtime import Runtime
     from executorch_ggml import GgmlPartitioner
 
-    shapes = grouped(a, [{axis: _bounded(a, n) for axis, n in dims.items()} for dims in a.dimensions])
-    with torch.no_grad():
-        try:
-            exported = torch.export.export(a.module, a.inputs(0), dynamic_shapes=shapes)
-        except Exception as error:
-            return {"not exported": f"{type(error).__name__}: {error}"[:200]}
+    try:
+        exported = exported_program(a)
+    except Exception as error:
+        return {"not exported": f"{type(error).__name__}: {error}"[:200]}
     config = EdgeCompileConfig(_check_ir_validity=False)
     program = to_edge_transform_and_lower(exported, partitioner=[GgmlPartitioner()], compile_config=config)
     content = program.to_executorch().buffer

@@ -44,6 +44,13 @@ def one_stage(name: str, whole: bool) -> Architecture:
     return of_pictures(Call(module, _boxes), 320 if "ssd" in name else 256)
 
 
+def _found(m: Any, x: torch.Tensor) -> tuple:
+    """Boxes and scores of the one picture."""
+    found = m([x[0]])
+    found = found[1] if isinstance(found, tuple) else found
+    return tuple(found[0][key] for key in ("boxes", "scores"))
+
+
 @published("torchvision.fasterrcnn_mobilenet_v3_large_320_fpn", "torchvision.retinanet_whole")
 def whole_detector(name: str, whole: bool) -> Architecture:
     """With anchors, non-maximum suppression and crops; the number of boxes depends on values."""
@@ -53,17 +60,38 @@ def whole_detector(name: str, whole: bool) -> Architecture:
     name = "retinanet_resnet50_fpn" if name == "retinanet_whole" else name
     module = models.get_model(name, weights=None, weights_backbone=None, box_detections_per_img=20)
 
-    def call(m: Any, x: torch.Tensor) -> tuple:
-        found = m([x[0]])
-        found = found[1] if isinstance(found, tuple) else found
-        return tuple(found[0][key] for key in ("boxes", "scores"))
-
     return Architecture(
-        settled(Call(module, call)),
+        settled(Call(module, _found)),
         lambda height, width: picture(1, height, width).sigmoid(),
         ["image"],
         [{2: "height", 3: "width"}],
         [{"height": 320, "width": 320}, {"height": 256, "width": 352}],
+    )
+
+
+def _near_scores(ours: list, theirs: list) -> str:
+    """Of random weights scores are nearly equal, and then their boxes have no order."""
+    shapes = [[x.shape for x in given] for given in (ours, theirs)]
+    if shapes[0] != shapes[1]:
+        return f"shapes {shapes[0]} and {shapes[1]}"
+    error = float(abs(ours[1] - theirs[1]).max() / abs(theirs[1]).max())
+    return "" if error < 1e-4 else f"scores differ by {error}"
+
+
+@published("torchvision.ssdlite_whole")
+def whole_detector_of_classes(name: str, whole: bool) -> Architecture:
+    """Suppression for each of 90 classes by itself, and what is left of all of them added up."""
+    from torchvision import models
+
+    options = {"weights": None, "weights_backbone": None, "score_thresh": 0.0, "topk_candidates": 20}
+    module = models.get_model("ssdlite320_mobilenet_v3_large", **options, detections_per_img=20)
+    return Architecture(
+        settled(Call(module, _found)),
+        lambda height, width: picture(1, height, width).sigmoid(),
+        ["image"],
+        [{2: "height", 3: "width"}],
+        [{"height": 256, "width": 256}, {"height": 224, "width": 320}],
+        compare=_near_scores,
     )
 
 

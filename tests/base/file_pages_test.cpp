@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
+
 namespace headrace {
 namespace {
 
@@ -83,9 +85,27 @@ TEST(FilePages, LeavesMemoryThatIsNoFileOrCouldHaveBeenWritten) {
 
 TEST(FilePages, KnowsOnlyMappingsThatWereThere) {
     const FilePages before;
+    const std::vector<std::byte> heap(kBytes);
+    EXPECT_FALSE(before.contains(heap));  // it asks the system
     const Mapping file(PROT_READ);
     EXPECT_FALSE(before.contains(file.bytes));
     EXPECT_FALSE(FilePages().contains({file.bytes.data(), kBytes + (std::size_t{1} << 40)}));
+}
+
+TEST(FilePages, KnowsWhatMappedFileHasForAsLongAsItHasIt) {
+    const std::string path = ::testing::TempDir() + "file_pages_test.bin";
+    std::ofstream(path, std::ios::binary) << std::string(kBytes, 7);
+    const FilePages pages;
+    const std::vector<std::byte> heap(kBytes);
+    EXPECT_FALSE(pages.contains(heap));  // the system is asked before
+    auto file = MappedFile::open(path).value();
+    const auto bytes = file->bytes();
+    EXPECT_TRUE(pages.contains(bytes));
+    EXPECT_TRUE(pages.contains(bytes.subspan(5000)));
+    EXPECT_FALSE(pages.contains({bytes.data(), bytes.size() + (std::size_t{1} << 40)}));
+    file.reset();
+    EXPECT_FALSE(pages.contains(bytes));
+    std::remove(path.c_str());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -269,6 +270,22 @@ TEST_F(LoggingDeath, TheEnvironmentNamesFormatAndFile) {
     EXPECT_EXIT((log(LogLevel::warn, "to the file"), end(0)), testing::ExitedWithCode(0), "^$");
     EXPECT_THAT(lines(), ElementsAre(HasSubstr(R"("level":"warn","message":"to the file")")));
     unsetenv("HEADRACE_LOG_FORMAT");
+    unsetenv("HEADRACE_LOG_FILE");
+}
+
+TEST_F(LoggingDeath, TheEnvironmentsFileIsOpenedOnce) {
+    setenv("HEADRACE_LOG_FILE", file_.c_str(), 1);
+    const auto count_opens = [this] {
+        std::fclose(std::fopen(file_.c_str(), "a"));
+        const int watch = inotify_init1(IN_NONBLOCK);
+        inotify_add_watch(watch, file_.c_str(), IN_OPEN);
+        log(LogLevel::warn, "first");
+        const bool is_known = log_environment().file == file_;
+        inotify_event opened[8];
+        const ssize_t bytes = read(watch, opened, sizeof opened);
+        end(is_known && bytes == sizeof(inotify_event) ? 0 : 1);
+    };
+    EXPECT_EXIT(count_opens(), testing::ExitedWithCode(0), "^$");
     unsetenv("HEADRACE_LOG_FILE");
 }
 

@@ -192,7 +192,8 @@ def test_the_model_of_a_chat_has_llama_clis_long_name_too():
 )
 def test_a_chat_has_one_model(arguments, says):
     result = headrace("chat", *arguments)
-    assert result.returncode == 1 and says in result.stderr
+    assert result.returncode == 2 and says in result.stderr
+    assert result.stderr.endswith("; headrace chat --help explains\n")
 
 
 def test_a_text_where_an_option_should_be_is_told_the_option():
@@ -213,7 +214,7 @@ def test_an_unknown_flag_of_a_command_gets_a_suggestion():
 
 def test_answers_as_json_need_questions(tmp_path):
     result = headrace("chat", MODEL, "--json", tmp_path / "out.json")
-    assert result.returncode == 1 and "--prompt or --file" in result.stderr
+    assert result.returncode == 2 and "--prompt or --file" in result.stderr
     assert "cannot be read" in headrace("chat", MODEL, "-f", tmp_path / "missing").stderr
 
 

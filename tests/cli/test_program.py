@@ -60,11 +60,23 @@ def test_help_groups_commands_and_shows_examples():
         "Machines",
         "Reference",
     ]
-    for command in set(commands()) - {"serve", "wasm", "ops", "parameters"}:
-        assert (
-            f"Examples:\n    {'source <(' if command == 'completion' else ''}headrace {command}"
-            in run(command, "--help").stdout
-        ), command
+    for command in commands():
+        helped = run(command, "--help").stdout
+        begin = "source <(" if command == "completion" else ""
+        assert f"Examples:\n    {begin}headrace {command}" in helped, command
+        assert re.search(r"^Exit status: .*, 1 .*, 2 ", helped, re.MULTILINE), command
+    assert "Exit status: 0 it is done, 1 it failed, 2 the command line is wrong" in page
+
+
+def test_the_help_of_serve_has_parts_with_headings():
+    parts = re.split(r"^(\S.*):$", run("serve", "--help").stdout, flags=re.MULTILINE)
+    headings, texts = parts[1::2], parts[2::2]
+    assert headings == [
+        *("The program", "Where it listens, and to whom", "Several models", "Log"),
+        *("The model, its context and its memory", "Devices", "How the file is read", "LoRA adapters"),
+        *("Images", "Vectors and ranks", "Drafts", "Chats and requests", "Sampling", "Examples"),
+    ]
+    assert all(re.search(r"^  +(-|headrace)", text, re.MULTILINE) for text in texts)
 
 
 def test_examples_of_the_help_name_options_that_there_are():
@@ -86,6 +98,10 @@ def test_examples_of_the_help_name_options_that_there_are():
         (["run", "absent.onnx"], 1, "absent.onnx"),
         ([], 2, "A subcommand is required; headrace --help explains"),
         (["rnu", "x.onnx"], 2, "there is no command 'rnu'; did you mean 'run'?"),
+        (["help"], 2, "there is no command 'help'; did you mean 'headrace --help'?"),
+        (["version"], 2, "there is no command 'version'; did you mean 'headrace --version'?"),
+        (["-v"], 2, "there is no option '-v'; there are --help and --version, and commands; headrace --help"),
+        (["program.pte"], 2, "there is no command 'program.pte'; headrace --help lists them"),
         (["transmogrify"], 2, "there is no command 'transmogrify'; headrace --help lists them"),
         (["run"], 2, "graph is required; headrace run --help explains"),
         (["run", "x.onnx", "--speed"], 2, "--speed"),
@@ -118,6 +134,19 @@ def test_the_exit_status_tells_failures_from_wrong_command_lines(arguments, stat
     if status:
         assert done.stderr.startswith("headrace: ") and message in done.stderr and done.stdout == ""
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["g.wasm", "--modle", "x"], "unrecognized arguments: --modle x; did you mean '--model'?"),
+        ([], "the following arguments are required: GUEST.wasm"),
+    ],
+)
+def test_a_wrong_command_line_of_wasm_is_one_line_with_a_suggestion(arguments, message):
+    done = run("wasm", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"headrace wasm: {message}; headrace wasm --help explains\n"
 
 
 def test_output_that_does_not_fit_is_a_failure():
@@ -289,7 +318,7 @@ def test_answers_of_a_chat_are_json_for_programs():
     assert [(answer["prompt"], answer["text"]) for answer in found] == [("What is 2+3?", "2+3=5")]
     assert found[0]["generated_tokens"] > 0 and found[0]["stop_reason"] and found[0]["warnings"] == []
     done = run("chat", "--server", "http://127.0.0.1:9", "--prompt", "x", "--json", "-")
-    assert done.returncode == 1 and "--json" in done.stderr
+    assert done.returncode == 2 and "--json" in done.stderr
 
 
 def test_columns_are_as_wide_as_their_cells(model):

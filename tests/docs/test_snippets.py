@@ -120,7 +120,7 @@ def in_shell(block: Block, folder: Path, port: str) -> str:
     commands, _ = commands_and_output(block.text)
     path = os.pathsep.join([str(ROOT / "build/bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", f"set -eo pipefail\n{LEAVE_NOTHING}\n{commands.replace('8080', port)}"],
+        ["bash", "-c", f"set -eo pipefail\n{LEAVE_NOTHING}\n{re.sub('808[01]', port, commands)}"],
         cwd=folder,
         env={**os.environ, "CHECKOUT": str(ROOT), "PATH": path, "HEADRACE_PYTHON": sys.executable},
         capture_output=True,
@@ -202,7 +202,11 @@ def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
     setups = set()
     for page in START:
         text = (ROOT / page).read_text(encoding="utf-8")
-        setups |= set(re.findall(r"^```sh\n(make ggml-dev.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        # after the first line, which may do without PyTorch
+        setup = re.compile(
+            r"^```sh\n(?:EXECUTORCH=0 )?make ggml-dev.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL
+        )
+        setups |= set(setup.findall(text))
         *_, last = (block for block in blocks(page) if block.measured)
         assert re.search(r"\d", last.output or commands_and_output(last.text)[1]), page
     assert len(setups) == 1
@@ -214,7 +218,8 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
     names: dict[str, object] = {"__name__": "__main__"}
     port = free_port()
     if page not in START:
-        (folder / "models").symlink_to(ROOT / "models")
+        for name in ("models", "node"):
+            (folder / name).symlink_to(ROOT / name)
     if page in (*MODELS, "docs/node.md"):
         (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
     if page in MODELS:

@@ -9,7 +9,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 
 import tiny_models
 import torch
-from check import through_executorch
+from check import exported_program, through_executorch
 from decoding import TINY_DECODINGS
 from executorch_ggml import _runtime
 from executorch_ggml.llm import ExportableDecoder
@@ -22,6 +22,7 @@ if _runtime.runtime_path() is None:
 
 MODELS = {"llama": tiny_models.llama, "qwen3": tiny_models.qwen3, "gpt2": tiny_models.gpt2}
 PROMPT, STEPS, MOST = torch.tensor([[3, 14, 15, 9, 26]]), 6, 64
+LONG = 64  # greedy steps
 
 
 class Growing(nn.Module):
@@ -74,6 +75,28 @@ def test_a_step_with_open_batch_tokens_and_caches_is_pytorchs_at_two_shapes(name
     assert len(found.get("errors", [])) == 2, found
     for error in found["errors"]:
         assert not isinstance(error, str) and error < architecture.tolerance, error
+
+
+@pytest.mark.parametrize("name", TINY_DECODINGS)
+def test_tokens_of_64_greedy_steps_are_pytorchs(name, lower):
+    """Of caches whose lengths, the encoder's included, are open."""
+    decoding = TINY_DECODINGS[name]()
+    architecture = decoding.architecture
+    program = lower(exported=exported_program(architecture), core_only=False)
+    assert program.delegates == 1
+    method = program.load()
+
+    def tokens_by(run) -> list[int]:
+        def step(feeds):
+            with torch.no_grad():
+                results = run(*(torch.from_numpy(feeds[given]) for given in architecture.names))
+            return [value.numpy().copy() for value in results]
+
+        return decoding.steps(step, LONG)
+
+    expected = tokens_by(architecture.module)
+    assert tokens_by(method) == expected
+    assert len(set(expected)) > 1
 
 
 def test_a_cache_of_a_fixed_length_is_kept_by_the_delegate(model, lower):

@@ -103,7 +103,19 @@ TEST(Expression, ArithmeticThatOverflowsGivesANameOfItsOwn) {
     EXPECT_EQ(form((large * 4).str()), (large * 4).str());
     Expression terms = 1;
     for (int i = 0; i < 12; ++i) terms = terms * (Expression::symbol("n" + std::to_string(i)) + 1);
-    EXPECT_LE(terms.terms().size(), 64U);
+    EXPECT_LE(terms.terms().size(), 200U);
+}
+
+/// As a detector counts what it found of each class.
+TEST(Expression, AddsUpWhatNinetyExtentsHave) {
+    Expression total = 0;
+    for (int i = 0; i < 90; ++i)
+        total = total + Expression::least({60, Expression::symbol("count" + std::to_string(i))});
+    EXPECT_EQ(total.names().size(), 90U);
+    EXPECT_EQ(total.range(), (Range{0, 90 * 60}));
+    EXPECT_EQ(Expression::largest({total, 0}), total);
+    const auto value = total.substituted([](const std::string&) { return Expression(7); });
+    EXPECT_EQ(value.number(), 90 * 7);
 }
 
 TEST(Expression, TextsThatGrowWithEveryLevelAreCutShort) {
@@ -113,7 +125,7 @@ TEST(Expression, TextsThatGrowWithEveryLevelAreCutShort) {
     for (const std::string& text : {power, rest}) {
         EXPECT_LT(form(text).size(), 40000U);
         EXPECT_EQ(form(text), form(text));
-        EXPECT_LE(Dim::symbolic(text).str().size(), 512U);
+        EXPECT_LE(Dim::symbolic(text).str().size(), 4096U);
     }
 }
 

@@ -181,3 +181,21 @@ test('clamp and pad take 64-bit numbers exactly', async () => {
     [big, 1n],
   );
 });
+
+test('resample2d resizes dimensions that are no neighbours, and prelu broadcasts both operands', async () => {
+  const image = { dataType: 'float32', shape: [2, 1, 1, 3] };
+  const resized = (axes, sizes) =>
+    valueOf((b) => b.resample2d(b.constant(image, Float32Array.of(1, 2, 3, 4, 5, 6)), { axes, sizes }));
+  const doubled = [1, 1, 2, 2, 3, 3];
+  assert.deepEqual(await resized([0, 3], [1, 6]), doubled);
+  assert.deepEqual(await resized([3, 0], [6, 1]), doubled);
+  assert.deepEqual(await resized([1, 3], [2, 1]), [2, 2, 5, 5]);
+  assert.deepEqual(
+    await valueOf((b) => {
+      const constant = (shape, ...values) =>
+        b.constant({ dataType: 'float32', shape }, Float32Array.from(values));
+      return b.prelu(constant([2, 1], -1, 2), constant([2], 3, 4));
+    }),
+    [-3, -4, 2, 2],
+  );
+});

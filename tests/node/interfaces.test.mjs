@@ -29,7 +29,9 @@ async function rejection(call) {
 test('navigator.ml is one object, and only of navigator', () => {
   assert.equal(navigator.ml, navigator.ml);
   assert.equal(navigator.ml, webnn.ml);
-  const { get, set, enumerable } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(navigator), 'ml');
+  const prototype = Object.getPrototypeOf(navigator);
+  const holder = prototype === Object.prototype ? navigator : prototype; // Bun's has no prototype of its own
+  const { get, set, enumerable } = Object.getOwnPropertyDescriptor(holder, 'ml');
   assert.equal(get.name, 'get ml');
   assert.equal(set, undefined);
   assert.ok(enumerable);
@@ -271,7 +273,7 @@ test('opSupportLimits has what the specification requires', async () => {
   await assert.rejects(
     context.createTensor({
       dataType: 'int8',
-      shape: [4, Math.ceil((most + 1) / 4)],
+      shape: [2 ** 20, Math.ceil((most + 1) / 2 ** 20)],
     }),
     {
       name: 'TypeError',

@@ -206,11 +206,51 @@ test('a model that is loaded for it gives vectors', { skip }, async () => {
   assert.ok(one instanceof Float32Array && one.length === embeddingSize);
   assert.deepEqual(await encoder.embed('Hello'), one);
   assert.notDeepEqual(two, one);
+  const { signal } = new AbortController();
+  const many = Array.from({ length: 150 }, (_, i) => `Hello ${i}`); // more than are given to the engine at once
+  assert.deepEqual(await encoder.embed(many, { signal }), await encoder.embed(many));
+  assert.deepEqual(await encoder.embed('Hello', { signal }), one);
+  assert.deepEqual(await encoder.embed([], { signal }), []);
   await encoder.dispose();
   await assert.rejects(encoder.embed('Hello'), {
     code: 'invalid_state',
     message: /load it again/,
   });
+});
+
+test('a signal ends the work on vectors and scores with its reason', { skip }, async () => {
+  const encoder = await LanguageModel.load(path, {
+    parameters: { n_ctx: 256, embeddings: true, pooling: 'mean' },
+  });
+  const reason = new Error('enough');
+  const signal = AbortSignal.abort(reason);
+  const isReason = (error) => error === reason;
+  await assert.rejects(encoder.embed('Hello', { signal }), isReason);
+  await assert.rejects(encoder.embedTokens('Hello', { signal }), isReason);
+  await assert.rejects(encoder.rerank('Hello', ['Goodbye'], { signal }), isReason);
+  assert.equal((await encoder.statistics()).submitted, 0);
+  const later = new AbortController();
+  const vectors = encoder.embed(new Array(20000).fill('Hello there'), { signal: later.signal });
+  await encoder.statistics(); // it has begun
+  later.abort(reason);
+  await assert.rejects(vectors, isReason);
+  await encoder.embed('Hello');
+  const { submitted } = await encoder.statistics();
+  assert.ok(submitted > 0 && submitted < 20, `${submitted} were given to the engine`);
+  await encoder.dispose();
+});
+
+test('what was called just before dispose is cancelled', { skip }, async () => {
+  const texts = new Array(2000).fill('Hello there');
+  for (let i = 0; i < 5; i += 1) {
+    const encoder = await LanguageModel.load(path, {
+      parameters: { n_ctx: 256, embeddings: true, pooling: 'mean' },
+    });
+    const calls = Array.from({ length: 4 }, () =>
+      assert.rejects(encoder.embed(texts), { code: 'cancelled' }),
+    );
+    await Promise.all([...calls, encoder.dispose()]);
+  }
 });
 
 test('information and statistics say what the model is and does', { skip }, async () => {
@@ -241,7 +281,10 @@ const wrongCalls = [
   [() => model.tokenize(5), /the text is a number/],
   [() => model.detokenize('x'), /an Int32Array is needed/],
   [() => model.embed([1]), /texts\[0\] is a number/],
+  [() => model.conversation(null), /conversation: the options are null; an object is needed/],
+  [() => model.conversation({ signal: AbortSignal.abort() }), /no "signal"; there are name, parameters/],
   [() => LanguageModel.load(5), /the path is a number/],
+  [() => LanguageModel.load(new URL('https://host/x.gguf')), /path is a URL with https:; a path or a file: URL/],
   [() => LanguageModel.load(path, { n_ctx: 5 }), /no "n_ctx"; there are parameters/],
 ];
 test('wrong calls are rejected with what is wrong and what is right', { skip }, async () => {

@@ -33,6 +33,18 @@ test('opSupportLimits has every member of the IDL', { skip }, () => {
   }
 });
 
+/** A dictionary's members in the order in which they were made, and those of what it holds. */
+function assertInOrder(value, where) {
+  if (typeof value !== 'object' || Array.isArray(value)) return;
+  const names = Object.keys(value);
+  assert.deepEqual(names, [...names].sort(), where);
+  for (const name of names) assertInOrder(value[name], `${where}.${name}`);
+}
+
+test("opSupportLimits has its members in WebIDL's order", () => {
+  assertInOrder(context.opSupportLimits(), 'limits');
+});
+
 /** Of the tables: [operator, operand, allowed types, required types, allowed ranks, required ranks]. */
 function* requirements() {
   let names = [];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import * as ort from '../../node/onnxruntime-node.mjs';
-import { cast, identityOf, product, sequence, several } from './onnx_models.mjs';
+import { cast, identityOf, onnxModel, product, sequence, several } from './onnx_models.mjs';
 
 const { InferenceSession, Tensor, env, listSupportedBackends } = ort;
 const folder = mkdtempSync(join(tmpdir(), 'headrace-ort-'));
@@ -348,6 +348,34 @@ test('hints of ONNX Runtime change nothing, and wrong ones are refused', async (
   await InferenceSession.create(bytes, { executionMode: 'parallel', graphOptimizationLevel: 'basic' });
   for (const wrong of [{ executionMode: 'fast' }, { graphOptimizationLevel: 3 }])
     await assert.rejects(InferenceSession.create(bytes, wrong), TypeError);
+});
+
+test('a dimension of 0 is taken where the model appends to it, or the options say it', async () => {
+  const shape = ['rows', 2];
+  const bytes = onnxModel({
+    nodes: [{ op: 'Concat', inputs: ['past', 'x'], outputs: ['y'], attributes: { axis: 0 } }],
+    inputs: [
+      ['past', 'float32', ['past', 2]],
+      ['x', 'float32', shape],
+    ],
+    outputs: [['y', 'float32', ['all', 2]]],
+  });
+  const none = new Tensor('float32', [], [0, 2]);
+  const { y } = await (await InferenceSession.create(bytes)).run({ past: none, x: identity });
+  assert.deepEqual([y.dims, [...y.data]], [[2, 2], [1, 0, 0, 1]]);
+  await assert.rejects((await InferenceSession.create(path)).run({ x: none }), /rows .* is 0; at least 1/);
+  const closed = await InferenceSession.create(path, { freeDimensionOverrides: { rows: 0 } });
+  assert.deepEqual((await closed.run({ x: none })).y.dims, [0, 2]);
+});
+
+test('external data are an array of paths', async () => {
+  await InferenceSession.create(path, { externalData: ['product.onnx_data'] });
+  for (const [wrong, message] of [
+    ['product.onnx_data', /externalData are a string; an array of paths is needed/],
+    [null, /externalData are null; an array of paths/],
+    [[{ path: 'x', data: new Uint8Array(1) }], /external data in memory are not read; pass the path/],
+  ])
+    await assert.rejects(InferenceSession.create(path, { externalData: wrong }), message);
 });
 
 test('float16 goes in and out as bits', async () => {

@@ -45,6 +45,7 @@ const refused = {
     [image, { layout: 'chwn' }],
     [image, { outputSizes: [1] }],
     [image, { windowDimensions: [2, 2], outputSizes: [9, 9] }],
+    [image, { windowDimensions: [3, 3], strides: [2, 2], outputSizes: [2, 3] }],
     [image, { outputShapeRounding: 'round' }],
   ],
   batchNormalization: [
@@ -133,6 +134,7 @@ const refused = {
   gatherElements: [
     [float(2, 3), int(2)],
     [float(2, 3), int(3, 1), { axis: 1 }],
+    [float(2, 3), int(1, 1), { axis: 1 }],
     [float(2, 3), int(2, 1), { axis: 2 }],
   ],
   gatherND: [
@@ -203,7 +205,7 @@ const refused = {
   ],
   prelu: [
     [float(2, 3), float(2)],
-    [float(3), float(2, 3)],
+    [float(2, 3), int(2, 3)],
   ],
   reduceSum: [
     [float(2, 3), { axes: [2] }],
@@ -216,11 +218,12 @@ const refused = {
     [image, { scales: [-1, 1] }],
     [image, { scales: [NaN, 1] }],
     [image, { sizes: [3] }],
+    [image, { sizes: [3, 3], scales: [0, 1] }],
+    [image, { sizes: [3, 3], scales: [2] }],
     [image, { sizes: [0, 3] }],
     [image, { axes: [1] }],
     [image, { axes: [1, 4] }],
     [image, { axes: [1, 1] }],
-    [image, { axes: [1, 3] }],
     [image, { mode: 'cubic' }],
     [image, { scales: [0.01, 1] }],
   ],
@@ -238,6 +241,7 @@ const refused = {
   scatterElements: [
     [float(2, 3), int(1, 3), float(1, 2)],
     [float(2, 3), int(1, 4), float(1, 4)],
+    [float(2, 3), int(1, 2), float(1, 2)],
     [float(2, 3), int(1, 3), float(1, 3), { axis: 2 }],
     [float(2, 3), int(3), float(3)],
     [float(2, 3), int(1, 3), int(1, 3)],
@@ -358,9 +362,11 @@ const taken = {
     [float(2, 3), [5, 5], [5, 5], { mode: 'edge' }],
     [float(), [], []],
   ],
+  prelu: [[float(3), float(2, 1)]],
   reduceSum: [[float()], [float(2, 3), { axes: [] }]],
   resample2d: [
     [image, { axes: [0, 1], scales: [2, 2] }],
+    [image, { axes: [3, 0], scales: [2, 3] }],
     [image, { sizes: [3, 3], scales: [9, 9] }],
   ],
   reshape: [[float(1), []]],

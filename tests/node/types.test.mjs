@@ -102,7 +102,7 @@ test('programs with models compile', { skip }, () => {
       const chat = await headrace.LanguageModel.load('model.gguf', { parameters: { n_ctx: 512, logging: { level: 'none' } } });
       for await (const piece of chat.stream([{ role: 'user', content: 'Hello' }], { signal: AbortSignal.timeout(5) }))
         piece.toUpperCase();
-      const vectors: Float32Array[] = await chat.embed(['a', 'b']);
+      const vectors: Float32Array[] = await chat.embed(['a', 'b'], { signal: AbortSignal.timeout(5) });
       const code: headrace.ErrorCode = new headrace.HeadraceError('busy', '').code;
       const session = await ort.InferenceSession.create(new Uint8Array(4), { executionProviders: ['cpu'] });
       const results = await session.run({ x: new ort.Tensor('int64', [1, 2], [2]) }, ['y']);
@@ -115,6 +115,19 @@ test('programs with models compile', { skip }, () => {
       new webnn.MLGraphBuilder(context).input('x', { dataType: 'float32', shape: [{ name: 'n', maxSize: 4 }, 2] });
     }`;
   assert.equal(messages(program), '');
+});
+
+test('onnxruntime-node has a default in ES modules, and require() gives the module alone', { skip }, () => {
+  const program = `
+    import runtime from '${typesOf('onnxruntime-node')}';
+    import * as required from '${typesOf('dist/onnxruntime-node').replace(/js$/, 'cjs')}';
+    const tensor: runtime.Tensor = new runtime.Tensor('float32', [1, 2], [2]);
+    const other: ort.TypedTensor<'int64'> = new runtime.Tensor('int64', [1n]);
+    const third: ort.Tensor = new required.Tensor('bool', [true]);
+    const session: Promise<ort.InferenceSession> = runtime.InferenceSession.create('model.onnx');`;
+  assert.equal(messages(program), '');
+  const types = readFileSync(typesOf('dist/onnxruntime-node').replace(/js$/, 'd.cts'), 'utf8');
+  assert.doesNotMatch(types, /export default/);
 });
 
 test('programs of pages compile', { skip }, () => {

@@ -179,6 +179,19 @@ case("BranchwiseRMSNorm", values(2, 3, 4), domain=MICROSOFT)
 _HEADS = [Constant(values(4, seed=1)), Constant(-abs(values(4, seed=2)))]
 case("LinearAttentionGate", values(2, 3, 4), *_HEADS, domain=MICROSOFT)
 case("LinearAttentionGate", values(2, 3, 4), *_HEADS, values(2, 3, 4, seed=3), outputs=2, domain=MICROSOFT)
+_STREAMS, _GATES, _BLOCK = values(2, 3, 4, 6), values(2, 3, 4, seed=1), values(2, 3, 6, seed=2)
+_MIX = values(2, 3, 4, 4, seed=3)
+for _gates in (_GATES, _GATES[..., None], values(2, 3, 4, 6, seed=4)):
+    case("HyperConnectionPreMix", _STREAMS, _gates, domain=MICROSOFT, reduction_scale=0.5)
+    case("HyperConnectionPostMix", _STREAMS, _BLOCK, _gates, _MIX, domain=MICROSOFT)
+_FLAT = {"domain": MICROSOFT, "num_branches": 4}
+case("HyperConnectionPreMix", _STREAMS.reshape(2, 3, 24), values(2, 3, 24, seed=4), **_FLAT)
+case("HyperConnectionPreMix", _STREAMS.reshape(2, 3, 24), _GATES, **_FLAT)
+case("HyperConnectionPostMix", _STREAMS.reshape(2, 3, 24), _BLOCK, _GATES, **_FLAT)
+_KEYS = [values(2, 3, 4, 6, seed=5), values(2, 3, 4, 6, seed=6), values(2, 3, 6, seed=7)]
+_SCALES = [Constant(values(4, 6, seed=_seed)) for _seed in (1, 2, 3)]
+case("EngramGate", *_KEYS, *_SCALES[:2], domain=MICROSOFT)
+case("EngramGate", *_KEYS, *_SCALES, outputs=2, domain=MICROSOFT, epsilon=1e-3)
 case("FastGelu", X, domain=MICROSOFT)
 case("FastGelu", X, Constant(values(4)), domain=MICROSOFT)
 case("BiasGelu", X, Constant(values(4)), domain=MICROSOFT)

@@ -1,7 +1,21 @@
 """Operators that move, index, reduce and order elements."""
 
 import numpy as np
-from operator_cases_base import F16, F32, F64, I8, I32, I64, U8, Constant, case, ints, scalar, values
+from operator_cases_base import (
+    F16,
+    F32,
+    F64,
+    I8,
+    I32,
+    I64,
+    MICROSOFT,
+    U8,
+    Constant,
+    case,
+    ints,
+    scalar,
+    values,
+)
 
 X = values(2, 3, 4)
 
@@ -154,6 +168,9 @@ case("Hardmax", X, opset=11, axis=1)
 case("Softmax", values(4, 5, dtype=F16))
 case("Det", values(4, 3, 3), opset=11)
 case("Det", values(2, 2), opset=11)
+case("Det", values(2, 3, 6, 6), opset=11, tolerance=1e-4)
+case("Inverse", values(2, 3, 4, 4), domain=MICROSOFT, tolerance=1e-4)
+case("Inverse", values(5, 5, dtype=F64), domain=MICROSOFT)
 case("Einsum", values(3, 4), values(4, 5), equation="ij,jk->ik")
 case("Einsum", values(2, 3, 4), values(2, 5, 4), equation="bij,bkj->bik")
 case("Einsum", values(2, 3, 4), equation="bij->bji")
@@ -174,6 +191,12 @@ case("Einsum", values(1, 3), values(3, 2), values(2, 2), equation="ab,bc,ac->ac"
 case("Col2Im", values(2, 8, 4), ints(3, 3), ints(2, 2), opset=18)
 _REGIONS = np.array([[0, 0, 3, 4], [1, 0.5, 4, 3], [2, 2, 5, 5]], F32)
 case("RoiAlign", values(2, 3, 5, 6), _REGIONS, np.array([0, 1, 1]), opset=16, sampling_ratio=2)
+_CORNERS, _WHICH = values(3, 4, low=-0.2, high=1.2), np.array([0, 1, 1], I32)
+for _size in ([2, 3], [1, 4], [5, 1]):
+    _crops = [values(2, 3, 5, 6), _CORNERS, _WHICH, Constant(np.array(_size, I32))]
+    case("CropAndResize", *_crops, domain=MICROSOFT)
+    case("CropAndResize", *_crops, domain=MICROSOFT, mode="nearest", extrapolation_value=2.5)
+case("CropAndResize", values(2, 3, 5, 6), _CORNERS, _WHICH, np.array([1, 3], I32), domain=MICROSOFT)
 _PLACES = np.array([[[0, 2, 4], [7, 9, 12]]])
 for _wanted in ((1, 2, 6), (1, 2, 7)):
     case(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from operator_cases_base import F32, I8, I32, I64, LARGEST_I8, MICROSOFT, U8, Case, Constant
+from operator_cases_base import F32, F64, I8, I32, I64, LARGEST_I8, MICROSOFT, U8, Case, Constant
 from random_cases_base import MAKERS, Random, chance, pick, some
 
 
@@ -292,6 +292,42 @@ def embed_layer_normalization(rng: Random, op: str) -> Case:
     mask = np.tril(np.ones([batch, steps]), int(rng.integers(0, 5))).astype(I32) if chance(rng) else None
     inputs = [ids, segments, *tables, third, Constant(reals(rng, width)), Constant(reals(rng, width)), mask]
     return contrib(op, inputs, pick(rng, (2, 3)), 1e-4, epsilon=1e-5)
+
+
+@makes("Inverse")
+def inverse(rng: Random, op: str) -> Case:
+    """With a diagonal that leaves no matrix without an inverse."""
+    n, dtype = int(rng.integers(1, 7)), pick(rng, (F32, F64))
+    x = rng.uniform(-1, 1, [*some(rng, 1, 3, int(rng.integers(0, 3))), n, n]) + n * np.eye(n)
+    return contrib(op, [x.astype(dtype)])
+
+
+@makes("CropAndResize")
+def crop_and_resize(rng: Random, op: str) -> Case:
+    count, images = int(rng.integers(1, 5)), int(rng.integers(1, 3))
+    x = reals(rng, images, int(rng.integers(1, 4)), *some(rng, 1, 8, 2))
+    corners = rng.uniform(-0.3, 1.3, [count, 4]) if chance(rng) else rng.integers(0, 5, [count, 4]) / 4
+    inputs = [x, corners.astype(F32), rng.integers(0, images, count).astype(I32)]
+    inputs.append(Constant(np.array(some(rng, 1, 5, 2), I32)))
+    mode, outside = pick(rng, ("bilinear", "nearest", None)), pick(rng, (None, 2.5))
+    return contrib(op, inputs, mode=mode, extrapolation_value=outside)
+
+
+@makes("ConvTransposeWithDynamicPads")
+def conv_transpose_with_pads(rng: Random, op: str) -> Case:
+    x, weight = reals(rng, 1, 3, *some(rng, 3, 6, 2)), Constant(reals(rng, 3, 2, *some(rng, 2, 3, 2)))
+    pads = Constant(np.array(some(rng, 0, 1, 4), I64))
+    bias = Constant(reals(rng, 2)) if chance(rng) else None
+    return contrib(op, [x, weight, pads, bias], strides=some(rng, 1, 2, 2))
+
+
+@makes("DecoderMaskedMultiHeadAttention")
+def decoder_step(rng: Random, op: str) -> Case:
+    """To keys and values of an encoder; test_shared_caches.py has the others."""
+    batch, heads, width, others = (int(n) for n in rng.integers([1, 1, 1, 1], [4, 4, 5, 6]))
+    query = reals(rng, batch, 1, heads * 4 * width)
+    keys, values = (reals(rng, batch, heads, others, 4 * width) for _ in range(2))
+    return contrib(op, [query, keys, values], 1, 1e-4, num_heads=heads, scale=pick(rng, (None, 0.3)))
 
 
 # --- fused ------------------------------------------------------------------------------------------------

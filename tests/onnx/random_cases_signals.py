@@ -56,6 +56,14 @@ def window(rng: Random, op: str) -> Case:
     )
 
 
+@makes("Det")
+def determinant(rng: Random, op: str) -> Case:
+    n = int(rng.integers(1, 7))
+    case = made(op, [reals(rng, *some(rng, 1, 3, int(rng.integers(0, 3))), n, n)], opset=11)
+    case.tolerance = 1e-4
+    return case
+
+
 # --- regions ----------------------------------------------------------------------------------------------
 
 

@@ -111,6 +111,7 @@ def test_models_with_other_attributes_and_shapes_give_a_value_error_at_most(data
         ("y = NonMaxSuppression(x, x)", r"boxes and scores have 2 and 2 dimensions, not 3"),
         ("y = SequenceAt(x, i)", r"\(SequenceAt, ai\.onnx opset 21\): input 0 is no sequence, but a tensor"),
         ("y = Unique<axis = 5>(x)", r"axis 5 is outside the 2 dimensions"),
+        ("n = Constant<value_int = -7>() y = HannWindow(n)", r"the size is -7; at least 0 is right"),
         ("y = Relu(y)", r"output 'y' \(Relu\) waits for that of 'y' \(Relu\)"),
         ("y = Relu(missing)", r"\(Relu, .*: input 'missing' is computed by no node before it"),
         ("y = Nonsense(x)", r"\(Nonsense, .*: this operator is not read. docs/onnx-operators.md lists"),

@@ -244,6 +244,24 @@ def test_what_a_sequence_of_single_elements_gives_has_one_whatever_their_number(
     assert isinstance(headrace.load(model, device="cpu"), headrace.Model)
 
 
+def test_an_extent_that_is_known_beside_open_ones_chooses_a_branch() -> None:
+    """As the older exporter of PyTorch writes squeeze, where one branch alone could be."""
+    model = model_of("""
+    squeezed (float[n, 1] x) => (float[m] y) {
+      sizes = Shape (x)
+      place = Constant <value_ints = [-1]> ()
+      width = Gather (sizes, place)
+      one = Constant <value_ints = [1]> ()
+      is_one = Equal (width, one)
+      y = If <then_branch = a () => (float[p] s) { s = Squeeze (x, one) },
+              else_branch = b () => (float[q, r] t) { t = Identity (x) }> (is_one)
+    }""")
+    loaded = headrace.load(model, device="cpu")
+    assert isinstance(loaded, headrace.Model)
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    assert loaded(x)["y"].tolist() == [0, 1, 2]
+
+
 def test_branches_of_other_numbers_of_dimensions_are_refused_with_a_remedy() -> None:
     model = model_of("""
     ranks (float[n, 1] x, bool flag) => (float[m] y) {
@@ -330,3 +348,37 @@ def test_a_branch_that_cannot_be_computed_fails_only_when_it_is_taken() -> None:
         ValueError, match=r"the model's other branch cannot be computed \(.*MatMul.* is 0; at least 1"
     ):
         loaded(x, np.array(8))
+
+
+@pytest.mark.parametrize(
+    "past_branch",
+    [
+        "all = Concat <axis = 1> (past, x)",
+        "turned = Transpose <perm = [0, 2, 1]> (past)  s = MatMul (x, turned) "
+        "p = Softmax (s)  all = MatMul (p, past)",
+    ],
+)
+def test_what_one_branch_alone_reads_may_be_empty(past_branch: str) -> None:
+    model = model_of(f"""
+    decoder (bool use, float[b,p,2] past, float[b,n,2] x) => (float[b,m,2] y) {{
+      y = If <then_branch = a () => (float[b,m,2] all) {{ {past_branch} }},
+              else_branch = c () => (float[b,n,2] e) {{ e = Relu (x) }}> (use)
+    }}""")
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2) - 2
+    check(
+        model,
+        {"use": np.array(False), "past": np.zeros((1, 0, 2), np.float32), "x": x},
+        {"use": np.array(True), "past": np.zeros((1, 0, 2), np.float32), "x": x},
+        {"use": np.array(True), "past": x + 1, "x": x},
+    )
+
+
+def test_what_both_branches_read_is_not_empty() -> None:
+    model = model_of("""
+    both (bool use, float[n] x) => (float[n] y) {
+      y = If <then_branch = a () => (float[n] t) { t = Relu (x) },
+              else_branch = c () => (float[n] e) { e = Neg (x) }> (use)
+    }""")
+    loaded = headrace.load(model, device="cpu", threads=1)
+    with pytest.raises(ValueError, match=r"n \(dimension 0\) is 0; at least 1 is needed"):
+        loaded({"use": np.array(False), "x": np.zeros(0, np.float32)})

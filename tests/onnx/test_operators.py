@@ -77,7 +77,7 @@ IN_BLOCKS = {
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
     *("ReorderInput", "ReorderOutput", "Upsample"),
 }
-# Of random_cases_decoders.py and test_contrib_operators.py.
+# Of random_cases_decoders.py, test_contrib_operators.py and test_shared_caches.py.
 IN_RANDOM_CASES = (
     "CausalConvWithState",
     "LinearAttention",
@@ -85,6 +85,7 @@ IN_RANDOM_CASES = (
     "MatMulBnb4",
     "MoE",
     "QMoE",
+    "SparseAttention",
     "UnfoldTensor",
     "Unique",
 )

@@ -84,12 +84,16 @@ TEST(Activation, RejectsIntegersAndUnknownAttributes) {
     EXPECT_THAT(infer_error("elu", {TensorType{DType::f32, {2}}}, {{"beta", 1.0}}), HasSubstr("'beta'"));
 }
 
-TEST(Prelu, BroadcastsTheSlope) {
+TEST(Prelu, BroadcastsBoth) {
     EXPECT_THAT(
         values("prelu", {tensor(DType::f32, {2, 2}, {-1, 2, -3, -4}), tensor(DType::f32, {2}, {0.5, 10})}),
         ElementsAre(-0.5f, 2, -1.5f, -40));
     EXPECT_THAT(values("prelu", {tensor(DType::f32, {2, 1}, {-1, -2}), tensor(DType::f32, {2, 1}, {3, 4})}),
                 ElementsAre(-3, -8));
+    EXPECT_THAT(values("prelu", {tensor(DType::f32, {2, 1}, {-1, 2}), tensor(DType::f32, {2}, {3, 4})}),
+                ElementsAre(-3, -4, 2, 2));
+    EXPECT_THAT(values("prelu", {tensor(DType::f32, {}, {-1}), tensor(DType::f32, {3}, {3, 4, 5})}),
+                ElementsAre(-3, -4, -5));
 }
 
 TEST(Prelu, WrapsIntegers) {
@@ -97,9 +101,7 @@ TEST(Prelu, WrapsIntegers) {
                 ElementsAre(56, 5, -4));
 }
 
-TEST(Prelu, RejectsASlopeThatWouldEnlargeTheInput) {
-    EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f32, {2, 3}}}),
-                HasSubstr("slope [2, 3] does not broadcast to input [3]"));
+TEST(Prelu, RejectsShapesThatDoNotBroadcastAndOtherTypes) {
     EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f32, {2}}}),
                 HasSubstr("Incompatible shapes"));
     EXPECT_THAT(infer_error("prelu", {TensorType{DType::f32, {3}}, TensorType{DType::f16, {3}}}),

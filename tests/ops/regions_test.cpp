@@ -47,5 +47,30 @@ TEST(RoiMaxPool, TakesTheLargestOfEachCell) {
                 ElementsAre(7, 15, 0, 0));
 }
 
+TEST(SampleRegions, TakesPointsAtRowsAndColumns) {
+    const auto rows = tensor(DType::f32, {1, 3}, {0.5, 3, 3.1}),
+               columns = tensor(DType::f32, {1, 2}, {1, 2.25});
+    const auto image = tensor<std::int64_t>(DType::i64, {1}, {0});
+    EXPECT_THAT(values("sample_regions", {counted(4, 4), rows, columns, image}, {{"outside", -1.0}}),
+                ElementsAre(3, 4.25, 13, 14.25, -1, -1));
+    EXPECT_THAT(values("sample_regions", {counted(4, 4), rows, columns, image}, {{"mode", "nearest"}}),
+                ElementsAre(5, 6, 13, 14, 0, 0));
+}
+
+TEST(SampleRegions, ReadsNothingOutsideTheImages) {
+    const auto places = tensor(DType::f32, {2, 2}, {std::nan(""), -1e30, 1e30, 0});
+    const auto image = tensor<std::int64_t>(DType::i64, {2}, {77, -5});
+    EXPECT_THAT(values("sample_regions", {counted(4, 4), places, places, image}, {{"outside", 5.0}}),
+                ElementsAre(5, 5, 5, 5, 5, 5, 5, 0));
+}
+
+TEST(SampleRegions, NamesWhatDoesNotFit) {
+    const TensorType x{DType::f32, {1, 2, 4, 4}}, rows{DType::f32, {3, 5}}, images{DType::i64, {3}};
+    EXPECT_THAT(infer_error("sample_regions", {x, rows, TensorType{DType::f32, {2, 5}}, images}),
+                HasSubstr("3 numbers of images and places of 2 regions"));
+    EXPECT_THAT(infer_error("sample_regions", {TensorType{DType::f32, {1, 2, 0, 4}}, rows, rows, images}),
+                HasSubstr("have no elements"));
+}
+
 }  // namespace
 }  // namespace headrace::testing

@@ -73,10 +73,9 @@ print(built_file("bin/headrace"), find_library())
     assert all(file.startswith(f"{installation.packages}/headrace/") for file in files), files
 
 
-def test_the_readmes_example_runs(installation: Installation, tmp_path: Path):
-    example, output = re.search(
-        r"^## WebNN\n+```python\n(.*?)^```\n+```\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S
-    ).groups()
+def test_the_example_of_the_page_on_webnn_runs(installation: Installation, tmp_path: Path):
+    page = (ROOT / "docs/start/webnn.md").read_text()
+    example, output = re.search(r"^```python\n(.*?)^```\n+```\n(.*?)^```", page, re.M | re.S).groups()
     assert run(installation.bin / "python", "-c", example, cwd=tmp_path).strip() == output.strip()
 
 

@@ -106,7 +106,7 @@ def activations() -> None:
             case("softmax", x, axis=axis)
     for dtype in SIGNED:
         x = values([2, 3, 4], dtype)
-        for shape in ([], [4], [3, 1], [2, 3, 4]):
+        for shape in ([], [4], [3, 1], [2, 3, 4], [2, 1, 3, 1]):
             case("prelu", x, values(shape, dtype, 0, 3), exact=True)
     for dtype in NUMERIC:
         x = values([2, 5], dtype, -9, 9)

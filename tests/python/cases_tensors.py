@@ -160,6 +160,7 @@ def resampling() -> None:
             case("resample2d", x, mode=mode, scales=[2.0, 3.0], axes=[1, 2], exact=exact)
             case("resample2d", x, mode=mode, sizes=[9, 4], axes=[3, 2], exact=exact)
             case("resample2d", x, mode=mode, sizes=[3, 5], axes=[0, 1], exact=exact)
+            case("resample2d", x, mode=mode, sizes=[9, 3], axes=[3, 1], exact=exact)
             case("resample2d", x, mode=mode, exact=exact)
 
 

@@ -166,11 +166,13 @@ def test_what_their_api_refuses_is_refused_by_name(server, field, more):
         answer = server.post(path, {"messages": SUM, **GREEDY, **more})
         error = answer.json()["error"]
         assert (answer.status_code, error["type"]) == (400, "invalid_request_error"), answer.text
-        assert error["message"].startswith(f"'{field}'"), error
+        assert error["message"].startswith(f"{field}: "), error
 
 
 def test_results_of_tools_may_follow_in_several_messages_and_in_a_session(server, client):
-    split = [*with_result([TOOL_USE], RESULT), {"role": "user", "content": [RESULT]}]
+    others = {"id": "toolu_2"}, {"tool_use_id": "toolu_2"}
+    second, its_result = {**TOOL_USE, **others[0]}, {**RESULT, **others[1]}
+    split = [*with_result([TOOL_USE, second], RESULT), {"role": "user", "content": [its_result]}]
     assert client.messages.create(messages=split, **GREEDY).content
     known = {"messages": [{"role": "user", "content": [RESULT]}], "session": "tools", **GREEDY}
     assert server.post("/v1/messages", known).status_code == 200, "what the session holds is not looked at"

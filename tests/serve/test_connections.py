@@ -8,15 +8,24 @@ import socket
 
 import pytest
 from http_bytes import exchange, request, statuses
+from serve_program import wait_for
 from wrong_values import is_error_of
 
 SHORT = {"prompt": "1+1=", "n_predict": 3, "temperature": 0, "ignore_eos": True}
+#: Is read for more than a second.
+LONG = {"prompt": "a fox " * 3000, "n_predict": 3, "temperature": 0, "ignore_eos": True}
 EVIL = "evil.example:8080"
 
 
 @pytest.fixture(scope="module")
 def server(serve):
     return serve("--alias", "tiny")
+
+
+@pytest.fixture(scope="module")
+def busy(serve):
+    """A prompt may be long, and takes its time."""
+    return serve("--ctx-size", 16384, "--batch-size", 64, "--ubatch-size", 64, "--metrics", "--context-shift")
 
 
 def until_it_closes(port: int, data: bytes) -> bytes:
@@ -37,6 +46,54 @@ def test_a_client_of_http_1_0_gets_its_stream_without_chunks(server, header):
     assert b"transfer-encoding" not in head and head.count(b"connection: close") == 1
     events = [json.loads(line[6:]) for line in body.splitlines() if line]
     assert events[-1]["stop"] and len(events) > 1
+
+
+def final_of(received: bytes) -> tuple[bytes, bytes]:
+    """Head and body of the response behind the interim ones."""
+    while received.startswith(b"HTTP/1.1 100 "):
+        received = received.partition(b"\r\n\r\n")[2]
+    head, _, body = received.partition(b"\r\n\r\n")
+    return head, body
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["at once", "after a second"])
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_client_that_closes_its_end_gets_its_answer(server, busy, slow, streams):
+    asked, body = (busy, {**LONG, "cache_prompt": False}) if slow else (server, SHORT)
+    data = request("POST", "/completion", json.dumps({**body, "stream": streams}).encode())
+    head, answer = final_of(exchange(asked.port, data, seconds=60, closes=True))
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    if streams:
+        lines = [line for line in answer.splitlines() if line.startswith(b"data: ")]
+        assert json.loads(lines[-1][6:])["stop"]
+    else:
+        assert json.loads(answer)["tokens_predicted"] == 3
+
+
+def test_pythons_client_may_close_its_end(busy):
+    connection = http.client.HTTPConnection("127.0.0.1", busy.port, timeout=60)
+    body = json.dumps({**LONG, "cache_prompt": False})
+    connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
+    connection.sock.shutdown(socket.SHUT_WR)
+    answer = connection.getresponse()
+    assert (answer.status, json.load(answer)["tokens_predicted"]) == (200, 3)
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_a_client_that_leaves_behind_its_closed_end_is_noticed(busy, streams):
+    body = {**LONG, "ignore_eos": True, "n_predict": -1, "stream": streams, "cache_prompt": False}
+    before = busy.count("headrace_requests_cancelled_total")
+    with socket.create_connection(("127.0.0.1", busy.port)) as client:
+        client.sendall(request("POST", "/completion", json.dumps(body).encode()))
+        client.shutdown(socket.SHUT_WR)
+        wait_for(lambda: busy.busy_slots() == 1)
+    wait_for(lambda: busy.busy_slots() == 0, 2.0, "the slot to be free")
+    wait_for(lambda: busy.count("headrace_requests_cancelled_total") == before + 1)
+
+
+def test_requests_that_come_at_once_are_answered_one_after_the_other(server):
+    data = request("GET", "/health") * 3
+    assert statuses(exchange(server.port, data, closes=True)) == [200] * 3
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/v1/chat/completions"])

@@ -35,6 +35,15 @@ def test_a_key_reaches_no_session_of_another_one_however_it_spells_the_name(serv
         assert prompt_tokens(server, KEYS[1], **{spelling: other}) == alone
 
 
+def test_the_longest_names_of_sessions_are_a_keys_own_too(server):
+    alone = prompt_tokens(server, KEYS[0])
+    name = "x" * 256
+    prompt_tokens(server, KEYS[0], session=name)
+    assert prompt_tokens(server, KEYS[0], session=name) > alone
+    assert prompt_tokens(server, KEYS[0], session=name[1:] + "y") == alone
+    assert prompt_tokens(server, KEYS[1], session=name) == alone
+
+
 @pytest.mark.parametrize(
     "path",
     [

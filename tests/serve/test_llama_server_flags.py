@@ -153,6 +153,17 @@ def test_each_variable_of_its_readme_has_the_fate_of_its_flag(readme, helped, wi
     assert wrong == []
 
 
+def test_the_page_of_flags_lists_those_that_help_does_not_with_what_the_program_says(readme, helped):
+    page = (ROOT / "docs/llama-server-flags.md").read_text()
+    rows = re.findall(r"^\| (`-.*`) \| (.*) \|$", page, re.MULTILINE)
+    reasons = {name: why for names, why in rows for name in re.findall(r"`(-[^`]+)`", names)}
+    lacking = [names for names, _ in readme if names[0] not in helped and names[0] not in reasons]
+    assert lacking == [] and not set(reasons) & set(helped)
+    silent = {name for name, why in reasons.items() if why not in said_by("no.gguf", name, "1")}
+    switches = {name for name in silent if reasons[name] not in said_by("no.gguf", name)}
+    assert switches == set()
+
+
 @pytest.mark.parametrize(
     "arguments,says",
     [

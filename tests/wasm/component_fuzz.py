@@ -223,7 +223,7 @@ def configuration(models: dict[str, Path], root: Path) -> dict[str, Any]:
         "model_root": str(root),
         "model_aliases": {name: str(path) for name, path in models.items()},
         "n_threads": 1, "n_ctx": 256, "n_predict": 4, "temperature": 0, "log_level": "none",
-        "max_graphs": 8, "max_contexts": 8, "max_compute_ms": 100,
+        "max_graphs": 8, "max_contexts": 8, "max_compute_ms": 1000,
     }  # fmt: skip
 
 

@@ -17,9 +17,9 @@ from functools import cache
 from typing import Any
 
 import wasmtime
+from headrace._bytes_in_place import with_bytes_in_place
 from headrace._component import Components, Memories
 from headrace._wasi_nn import Backend, find_library
-from headrace._wasm_binary import with_bytes_in_place
 from wasmtime import component as model
 
 VERSION = "0.2.0-rc-2024-10-28"

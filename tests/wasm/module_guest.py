@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 WORD = 128
-INVALID_ARGUMENT, BUSY, NOT_FOUND = 1, 4, 8
+INVALID_ARGUMENT, BUSY, UNSUPPORTED, NOT_FOUND = 1, 4, 6, 8
 #: Each import and the number of its i32 parameters.
 IMPORTS = {
     "load": 5,

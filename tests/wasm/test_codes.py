@@ -76,7 +76,7 @@ def config(model, tmp_path_factory) -> dict:
     (folder / "sums.onnx").write_bytes(component_fuzz.sums())
     counting(folder / "counts.onnx")
     models = {"sums": folder / "sums.onnx", "counts": folder / "counts.onnx", "chat": model}
-    limits = {"max_graphs": 2, "max_graph_bytes": ROOM, "max_compute_ms": 100, "n_ctx": 512}
+    limits = {"max_graphs": 2, "max_graph_bytes": ROOM, "max_compute_ms": 2000, "n_ctx": 512}
     return {**component_fuzz.configuration(models, folder), **limits}
 
 

@@ -383,6 +383,8 @@ def test_names_that_are_too_long_are_refused_and_not_repeated(host):
     assert host(steps)[-1] == "invalid-argument: the model's name has 4097 bytes, and 4096 are the most"
     steps = [*ASKED[:2], put(MODEL, name), call("conversation-open", {"of": 1}, 1, MODEL, len(name), RESULT)]
     assert host(steps)[-1] == "invalid-argument: the session's name has 4097 bytes, and 4096 are the most"
+    steps[-1] = call("conversation-open", {"of": 1}, 1, MODEL, 257, RESULT)
+    assert host(steps)[-1] == "invalid-argument: 'session_id' is a name of 257 bytes; at most 256 are allowed"
 
 
 def test_tensors_that_were_dropped_or_handed_over_make_room(host):
@@ -431,7 +433,7 @@ def endless() -> bytes:
     """Products one after the other, which take longer than any run may."""
     from onnx import TensorProto, helper
 
-    names = ["x", *(f"h{i}" for i in range(400)), "y"]
+    names = ["x", *(f"h{i}" for i in range(4000)), "y"]
     nodes = [helper.make_node("MatMul", [a, a], [b]) for a, b in pairwise(names)]
     tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "n"]) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", tensors[:1], tensors[1:])
@@ -494,6 +496,44 @@ def test_a_run_beyond_its_time_is_a_timeout(host):
     assert host(steps)[-1].startswith("timeout: ")
 
 
+def tokens_of(guest: Guest, graph: int, question: bytes, session: bytes) -> int:
+    """How many tokens a question has with what its session remembers."""
+    texts = session + question + b"{}"
+    asked, parameters = NAMES + len(session), NAMES + len(session) + len(question)
+    steps = [
+        put(NAMES, texts),
+        call("conversation-open", graph, 1, NAMES, len(session), RESULT),
+        call("conversation-ask", {"of": 1}, asked, len(question), parameters, 2, RESULT),
+        *[call("answer-next", {"of": 2}, RESULT)] * 8,
+        call("answer-metadata", {"of": 2}, RESULT),
+    ]
+    told = guest.run(steps)
+    assert told[-1] == "text", told
+    metadata = json.loads(guest.get(*guest.words(RESULT + 4, 2)))
+    assert guest.run([call("drop-answer", guest.handles[2]), call("drop-conversation", guest.handles[1])])
+    return metadata["input_tokens"]
+
+
+def test_components_of_one_process_have_limits_and_sessions_of_their_own(library, config):
+    backends = [Backend(library, {**config, "max_graphs": 1, "history": True}) for _ in range(2)]
+    try:
+        first, second = (Guest(backend, bytes(wasmtime.wat2wasm(text()))) for backend in backends)
+        assert first.run(ASKED[:2])[-1] == second.run(ASKED[:2])[-1] == "handle"
+        here, there = first.handles[1], second.handles[1]
+        alone = tokens_of(first, here, b"Hello", b"anna")
+        assert tokens_of(first, here, b"Hello", b"anna") > alone, "the session remembers"
+        assert tokens_of(second, there, b"Hello", b"anna") == alone, "another guest's session of that name"
+        assert first.run(OPENED[:2])[-1].startswith("runtime-error: 1 graphs are loaded")
+        second.run([call("drop-graph", there)])
+        assert second.run(OPENED)[-1] == "handle"
+        assert first.run([call("drop-graph", 77)]) == ["trap"]
+        backends[0].close()
+        assert second.run(computing(0, second.handles[2]))[-1] == SUM_AND_PRODUCT
+    finally:
+        for backend in backends:
+            backend.close()
+
+
 def test_an_answer_that_nobody_reads_may_be_cancelled_and_dropped(host):
     cancelled = [call("answer-cancel", {"of": 3}), call("answer-metadata", {"of": 3}, RESULT)]
     assert host([*ASKED, *cancelled])[4:] == [None, "text"]
@@ -508,10 +548,12 @@ def test_an_answer_outlives_its_conversation_and_is_over_with_it(host):
         call("drop-conversation", {"of": 2}),
         call("answer-next", {"of": 3}, RESULT),
         call("answer-cancel", {"of": 3}),
+        call("answer-metadata", {"of": 3}, RESULT),  # of which nothing is known
         call("drop-answer", {"of": 3}),
         call("conversation-open", {"of": 1}, 0, 0, 0, RESULT),
     ]
-    assert host(steps)[4:] == ["text", None, "text", None, None, "handle"]
+    unknown = "invalid-argument: the answer is not at its end"
+    assert host(steps)[4:] == ["text", None, "text", None, unknown, None, "handle"]
 
 
 def test_random_components_end_in_an_answer_an_error_or_their_own_end(wasmtime_host):

@@ -13,7 +13,15 @@ wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: ma
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 headrace = pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 from headrace.wasm import WasiNn  # noqa: E402
-from module_guest import BUSY, INVALID_ARGUMENT, NOT_FOUND, WORD, Guest, wat  # noqa: E402
+from module_guest import (  # noqa: E402
+    BUSY,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    UNSUPPORTED,
+    WORD,
+    Guest,
+    wat,
+)
 from onnx import TensorProto, helper  # noqa: E402
 
 TYPES = {"float16": 0, "float32": 1, "float64": 2, "uint8": 3, "int32": 4, "int64": 5}
@@ -125,6 +133,14 @@ def test_a_type_has_all_its_bits(guest):
     guest.put(TENSOR, struct.pack("<5I", SHAPE, 2, 257, DATA, 64))
     assert guest.call("set_input", context, 0, TENSOR) == INVALID_ARGUMENT
     assert "257 is no type of this interface" in guest.last_failure()
+
+
+def test_a_session_of_a_graph_of_tensors_is_refused(guest):
+    guest.load(network())
+    guest.put(DATA, b"anna")
+    opened = guest.call("init_execution_context_with_session", guest.graph, DATA, 4, WORD)
+    assert opened == UNSUPPORTED
+    assert "sessions are of language models" in guest.last_failure()
 
 
 def test_guests_of_one_host_have_handles_and_limits_of_their_own(library):

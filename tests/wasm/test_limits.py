@@ -203,8 +203,13 @@ def test_a_guests_bytes_are_divided_among_its_memories_and_tables():
     assert divided(1 << 20, of("5 funcref")) == Room((1 << 20) * 7 // 8, 1, (1 << 20) // 64)
     assert divided(1 << 20, of("5 5 funcref", "9 externref")) == Room((1 << 20) * 7 // 8, 2, (1 << 20) // 128)
     assert divided(1 << 20, of("2 2 (ref null func) (ref.null func)")) == Room((1 << 20) - 16, 1, 2)
+    types = "".join("(type (func))" for _ in range(65))  # whose last one has a number of two bytes
+    typed = bytes(wasmtime.wat2wasm(f"(module {types} (table 5 5 (ref null 64)))"))
+    assert divided(1 << 20, typed) == Room((1 << 20) - 40, 1, 5)
     with pytest.raises(ValueError, match="ends within"):
         divided(1 << 20, of("5 5 funcref")[:-3])
+    with pytest.raises(ValueError, match="1 tables of up to 131073 elements need 1048584 bytes of memory"):
+        divided(1 << 20, of("131073 131073 funcref"))
 
 
 def test_a_table_that_begins_beyond_the_limit_is_refused(host, tmp_path):
@@ -214,3 +219,8 @@ def test_a_table_that_begins_beyond_the_limit_is_refused(host, tmp_path):
     )
     code, printed = host(guest, "--max-memory", str(2 * PAGE))
     assert code == 1 and "emory" in printed
+    alone = '(module (memory (export "memory") 0) (table 9000000 funcref) (func (export "_start")))'
+    guest = assembled(tmp_path / "table.wasm", alone)
+    assert host(guest)[0] == 0
+    code, printed = host(guest, "--max-memory", str(2 * PAGE))
+    assert code == 1 and "its 1 tables of up to 9000000 elements need 72000000 bytes of memory" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 import wasm_chat
@@ -77,6 +78,16 @@ def hostile_guest(tensor: list[int]) -> str:
     return "\n".join([*lines, "(call $exit (local.get $wrong))))"])
 
 
+def wasmedge_guests(program: Path) -> Path:
+    """wasmedge_guests.c, compiled."""
+    source = Path(__file__).with_name("wasmedge_guests.c")
+    includes = ["-isystem", wasm_chat.WASMEDGE / "usr/include"]
+    links = [f"-L{wasm_chat.WASMEDGE_LIBRARIES}", "-lwasmedge", "-Wl,--allow-shlib-undefined"]
+    command = ["cc", "-Wall", "-Wextra", "-Werror", *includes, source, "-o", program, *links]
+    subprocess.run(command, check=True)
+    return program
+
+
 def test_a_guest_chats(host, guest):
     code, printed = host(guest, "--metadata", "What is 2+3?", "What is the capital of France?")
     assert code == 0, printed
@@ -132,6 +143,38 @@ def test_guests_of_one_process_of_node_have_handles_and_limits_of_their_own(libr
     assert "/no/such.so" in missing and "the configuration was refused" in refused
     assert told["components"] == ["object", "object"]
     assert "max_graphs" in told["componentsOwnLimit"]
+
+
+def test_virtual_machines_of_one_process_of_wasmedge_have_handles_and_limits_of_their_own(library, tmp_path):
+    sums = pytest.importorskip("component_fuzz", reason="onnx is not installed: make setup installs it").sums
+    from module_guest import wat
+
+    try:
+        plugin = wasm_chat.compile_plugin(tmp_path / "libwasmedgePluginHeadrace.so")
+    except wasm_chat.MissingError as missing:
+        pytest.skip(str(missing))
+    model = tmp_path / "sums.onnx"
+    model.write_bytes(sums())
+    guest = tmp_path / "guest.wasm"
+    word = '(func (export "word") (param i32) (result i32) (i32.load (local.get 0)))'
+    guest.write_bytes(wasmtime.wat2wasm(wat(pages=1).rstrip(")") + f'(data (i32.const 0) "m") {word})'))
+    config = {**CONFIG, "model_aliases": {"m": str(model)}, "max_graphs": 1, "max_contexts": 1}
+    environment = {
+        **os.environ,
+        "HEADRACE_CONFIG": json.dumps(config),
+        "HEADRACE_WASI_NN_LIBRARY": str(library),
+    }
+    command = [*wasm_chat.wasmedge_loader(), wasmedge_guests(tmp_path / "guests"), plugin, guest]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "loaded": [0, 0],
+        "opened": [0, 1],
+        "handlesOfAnother": [8, 8, 8],
+        "ownLimit": 4,
+        "secondLoads": [0, 0],
+        "secondGoesOn": [0, 1],
+    }
 
 
 def test_the_hosts_of_node_take_several_models_beside_those_that_are_configured(library, model, tmp_path):

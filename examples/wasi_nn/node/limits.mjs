@@ -25,7 +25,8 @@ function tablesOf(section) {
   const found = [];
   for (; count > 0; --count) {
     if (section[at] === 0x40) throw new Error('a table with a first value of its own is not read');
-    at += section[at] === 0x63 || section[at] === 0x64 ? 2 : 1; // the type of its elements
+    const isOfType = section[at] === 0x63 || section[at] === 0x64; // its elements; else that is all
+    at = isOfType ? numberAt(section, at + 1)[1] : at + 1;
     let flags, least, most = Infinity;
     [flags, at] = numberAt(section, at);
     [least, at] = numberAt(section, at);
@@ -60,7 +61,10 @@ export function boundMemory(mostBytes, guest) {
   const most = Math.max(least, ...tables.map((table) => table.most));
   const part = Math.floor(mostBytes / TABLES_PART / ELEMENT / Math.max(tables.length, 1));
   const elements = Math.max(least, Math.min(most, part));
-  const ofMemories = Math.max(mostBytes - tables.length * elements * ELEMENT, 0);
+  const ofTables = tables.length * elements * ELEMENT, ofMemories = mostBytes - ofTables;
+  if (ofMemories < 0)
+    throw new Error(`its ${tables.length} tables of up to ${elements} elements need ${ofTables} bytes of memory, and \
+--max-memory is ${mostBytes}`);
   v8.setFlagsFromString(`--wasm-max-mem-pages=${Math.floor(ofMemories / PAGE / Math.max(memories, 1))}`);
   if (tables.length) v8.setFlagsFromString(`--wasm-max-table-size=${elements}`);
 }

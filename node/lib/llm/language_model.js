@@ -1,9 +1,28 @@
 import { checkBoolean, checkOptions, checkText, checkTexts } from '../models/check.js';
 import { HeadraceError, settled } from '../models/error.js';
-import { toPath } from '../models/model.js';
+import { abortable, toPath } from '../models/model.js';
 import { Conversation } from './conversation.js';
 import { Generation } from './generation.js';
 import { toCallOptions, toJson, toParameters, toRequest, toTokens } from './request.js';
+
+/** That are given to the engine at once where a signal may end the work. */
+const textsAtOnce = 64;
+
+/**
+ * What `work` makes of the texts, as a list of its results: of all at once, or, with a signal, of some after the
+ * other, between which it ends the work. Whoever waits is told at once.
+ */
+async function ofTexts(texts, signal, work) {
+  if (!signal) return [await settled(work(texts))];
+  signal.throwIfAborted();
+  const parts = async () => {
+    const made = [];
+    for (let at = 0; at === 0 || (at < texts.length && !signal.aborted); at += textsAtOnce)
+      made.push(await settled(work(texts.slice(at, at + textsAtOnce))));
+    return made;
+  };
+  return abortable(parts(), signal, () => {});
+}
 
 /** A GGUF language model and its engine; LanguageModel.load() makes it. */
 export class LanguageModel {
@@ -30,10 +49,12 @@ export class LanguageModel {
   }
 
   /** A conversation of that name, new or known; without a name one of its own. */
-  async conversation({ name = '', ...options } = {}) {
-    const { parameters } = toCallOptions(options, 'conversation');
+  async conversation(options) {
+    const known = ['name', 'parameters'];
+    const { name = '', parameters } = checkOptions(options, 'conversation: the options', known);
     const text = checkText(name, 'conversation: name');
-    const made = this.#addon.conversation(this.#open(), text, toJson(parameters));
+    const values = toParameters(parameters, 'conversation: parameters');
+    const made = this.#addon.conversation(this.#open(), text, toJson(values));
     return new Conversation(this.#addon, await settled(made));
   }
 
@@ -55,9 +76,11 @@ export class LanguageModel {
   async rerank(query, documents, options) {
     const text = checkText(query, 'rerank: the query');
     const list = checkTexts(documents, 'rerank: documents');
-    const { parameters } = toCallOptions(options, 'rerank');
-    const made = this.#addon.rerank(this.#open(), text, list, toJson(parameters));
-    return settled(made);
+    const { parameters, signal } = toCallOptions(options, 'rerank');
+    const json = toJson(parameters);
+    const work = (some) => this.#addon.rerank(this.#open(), text, some, json);
+    const scores = await ofTexts(list, signal, work);
+    return scores.length === 1 ? scores[0] : Float32Array.from(scores.flatMap((part) => [...part]));
   }
 
   /** An Int32Array. `special`: with the marks of begin and end; `control`: control tokens are read as such. */
@@ -109,8 +132,10 @@ export class LanguageModel {
   }
 
   async #embed(texts, options, call, ofTokens) {
-    const { parameters } = toCallOptions(options, call);
-    return settled(this.#addon.embed(this.#open(), texts, toJson(parameters), ofTokens));
+    const { parameters, signal } = toCallOptions(options, call);
+    const json = toJson(parameters);
+    const work = (some) => this.#addon.embed(this.#open(), some, json, ofTokens);
+    return (await ofTexts(texts, signal, work)).flat();
   }
 }
 

@@ -27,7 +27,11 @@ const settings = {
 
 /** A path of text or of a file: URL. */
 export function toPath(value, what) {
-  if (value instanceof URL) return require('node:url').fileURLToPath(value); // Node's alone
+  if (value instanceof URL) {
+    if (value.protocol !== 'file:')
+      throw new TypeError(`${what} is a URL with ${value.protocol}; a path or a file: URL is needed`);
+    return require('node:url').fileURLToPath(value); // Node's alone
+  }
   const path = checkText(value, what);
   if (path === '' || path.includes('\0'))
     throw new TypeError(`${what} is ${JSON.stringify(path)}, which names no file`);

@@ -29,7 +29,7 @@ export const typeName = (type) => types[type].name;
 /** "float32[batch, 3]" */
 export const describe = ({ type, shape }) => `${typeName(type)}[${shape.join(', ')}]`;
 
-/** The array's memory. */
+/** The array's memory. `what` gives its name, for a failure. */
 function checkArray(data, type, what) {
   const { name, array, also = [], packed } = types[type];
   const memory = memoryOf(data);
@@ -38,26 +38,28 @@ function checkArray(data, type, what) {
     const wanted = [array.name, ...also].join(' or ');
     const given = kind === undefined ? kindOf(data) : `a ${kind}`;
     const packing = packed && kind !== undefined ? ', two elements a byte' : '';
-    throw new TypeError(`${what} is ${given}; ${name} takes a ${wanted}${packing}`);
+    throw new TypeError(`${what()} is ${given}; ${name} takes a ${wanted}${packing}`);
   }
   if (memory.resizes)
-    throw new TypeError(`${what} lies in a buffer that can be resized; pass a copy, array.slice()`);
+    throw new TypeError(`${what()} lies in a buffer that can be resized; pass a copy, array.slice()`);
   return memory;
 }
 
 function checkDims(dims, { type, shape }, what) {
   if (!Array.isArray(dims) && viewKind(dims) === undefined)
-    throw new TypeError(`${what}: dims is ${kindOf(dims)}; an array of numbers is needed`);
-  const extents = Array.from(dims);
-  extents.forEach((extent, i) => {
+    throw new TypeError(`${what()}: dims is ${kindOf(dims)}; an array of numbers is needed`);
+  const extents = [];
+  let fits = dims.length === shape.length;
+  for (let i = 0; i < dims.length; i += 1) {
+    const extent = dims[i];
     if (typeof extent !== 'number' || !Number.isSafeInteger(extent) || extent < 0)
-      throw new TypeError(`${what}: dims[${i}] is ${String(extent)}; it must be a whole number from 0 on`);
-  });
-  const fits =
-    extents.length === shape.length && shape.every((e, i) => typeof e === 'string' || e === extents[i]);
+      throw new TypeError(`${what()}: dims[${i}] is ${String(extent)}; it must be a whole number from 0 on`);
+    fits &&= typeof shape[i] === 'string' || shape[i] === extent;
+    extents.push(extent);
+  }
   if (!fits)
     throw new TypeError(
-      `${what} has the dims [${extents.join(', ')}]; the model takes ${describe({ type, shape })}`,
+      `${what()} has the dims [${extents.join(', ')}]; the model takes ${describe({ type, shape })}`,
     );
   return extents;
 }
@@ -66,7 +68,7 @@ function fixedDims(declared, what) {
   const open = declared.shape.filter((extent) => typeof extent === 'string');
   if (open.length > 0)
     throw new TypeError(
-      `${what} is an array without dims; ${describe(declared)} is open in ${open.join(', ')}: pass {data, dims}`,
+      `${what()} is an array without dims; ${describe(declared)} is open in ${open.join(', ')}: pass {data, dims}`,
     );
   return declared.shape;
 }
@@ -74,22 +76,24 @@ function fixedDims(declared, what) {
 /** [dims, bytes] of what a caller passes for an input, {name, type, shape}. */
 export function toInput(value, declared) {
   const { name, type } = declared;
-  const what = `input "${name}"`;
+  const what = () => `input "${name}"`;
   const isArray = viewKind(value) !== undefined;
   if (!isArray && !isRecord(value))
-    throw new TypeError(`${what} is ${kindOf(value)}; a typed array or {data, dims} is needed`);
-  const data = isArray ? value : value.data;
+    throw new TypeError(`${what()} is ${kindOf(value)}; a typed array or {data, dims} is needed`);
   if (!isArray && value.type !== undefined && value.type !== typeName(type))
-    throw new TypeError(`${what} is a tensor of ${value.type}; the model takes ${describe(declared)}`);
-  const memory = checkArray(data, type, isArray ? what : `${what}: data`);
+    throw new TypeError(`${what()} is a tensor of ${value.type}; the model takes ${describe(declared)}`);
+  const memory = isArray
+    ? checkArray(value, type, what)
+    : checkArray(value.data, type, () => `${what()}: data`);
   const dims = isArray ? fixedDims(declared, what) : checkDims(value.dims, declared, what);
-  const count = dims.reduce((product, extent) => product * extent, 1);
+  let count = 1;
+  for (const extent of dims) count *= extent;
   const wanted = types[type].packed ? Math.ceil(count / 2) : count;
   const given = memory.byteLength / types[type].array.BYTES_PER_ELEMENT;
   if (given !== wanted) {
     const why = given === 0 ? ' (its buffer may be detached)' : '';
     throw new TypeError(
-      `${what} has ${given} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
+      `${what()} has ${given} elements${why}; ${typeName(type)}[${dims.join(', ')}] has ${wanted}`,
     );
   }
   return [dims, new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength)];

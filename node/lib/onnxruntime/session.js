@@ -64,6 +64,10 @@ function toLoadOptions(options, result) {
   if (intraOpNumThreads !== undefined)
     result.threads ??= checkInteger(intraOpNumThreads, 'intraOpNumThreads', 0, 0x7fffffff);
   if (freeDimensionOverrides !== undefined) result.dimensions = freeDimensionOverrides;
+  if (externalData !== undefined && !Array.isArray(externalData))
+    throw new TypeError(
+      `externalData are ${kindOf(externalData)}; an array of paths is needed, of files beside the model`,
+    );
   if (externalData?.some((file) => typeof file !== 'string'))
     throw new Error(
       'external data in memory are not read; pass the path of the model, beside which they lie',

@@ -1,21 +1,23 @@
 import { enums, greatestRank, operators } from './operators.js';
 
-const tensorLimits = (types, [min, max]) => ({ dataTypes: [...types], rankRange: { min, max } });
+/** Members are made in the order of their names, as WebIDL makes them of a dictionary. */
+const dictionary = (entries) => Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+const tensorLimits = (types, [min, max]) => ({ dataTypes: [...types], rankRange: { max, min } });
+const limitsOf = ({ operands, results }) =>
+  dictionary(
+    Object.entries({ ...operands, ...results }).map(([part, { types, ranks }]) => [
+      part,
+      tensorLimits(types, ranks),
+    ]),
+  );
 
 /** MLOpSupportLimits, new at each call. */
 export function supportLimits(maxTensorByteLength) {
   const any = () => tensorLimits(enums.MLOperandDataType, [0, greatestRank]);
-  const limits = {
-    preferredInputLayout: 'nchw',
-    maxTensorByteLength,
-    input: any(),
-    constant: any(),
-    output: any(),
-  };
-  for (const { name, operands, results } of operators) {
-    limits[name] = {};
-    for (const [part, { types, ranks }] of Object.entries({ ...operands, ...results }))
-      limits[name][part] = tensorLimits(types, ranks);
-  }
-  return limits;
+  return dictionary([
+    ['preferredInputLayout', 'nchw'],
+    ['maxTensorByteLength', maxTensorByteLength],
+    ...['input', 'constant', 'output'].map((name) => [name, any()]),
+    ...operators.map((row) => [row.name, limitsOf(row)]),
+  ]);
 }

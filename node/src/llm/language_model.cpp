@@ -1,8 +1,10 @@
 #include "language_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "calls.h"
 #include "records.h"
@@ -69,7 +71,8 @@ struct ModelHandle : Holder {
     static constexpr Kind kKind = Kind::language_model;
     explicit ModelHandle(SharedModel of) : Holder(kKind), model(std::move(of)) {}
     void let_go() override { model.reset(); }
-    SharedModel model;  ///< null once it is disposed of
+    SharedModel model;                                                     ///< null once it is disposed of
+    std::shared_ptr<const bool> use = std::make_shared<const bool>(true);  ///< each call's that goes on, too
 };
 
 /// A conversation keeps its model.
@@ -104,10 +107,17 @@ void end_all() {
     for (Holder* holder : Holder::all().holders) holder->let_go();
 }
 
-const SharedModel& opened(const Call& call) {
-    const auto& model = call.handle<ModelHandle>(0).model;
-    if (!model) throw Exception(Code::invalid_state, "the model is disposed of; load it again");
-    return model;
+/// The model of a call that goes on, which dispose() waits for.
+struct ModelInUse {
+    SharedModel model;
+    std::shared_ptr<const bool> use;
+    LanguageModel* operator->() const { return model.get(); }
+};
+
+ModelInUse opened(const Call& call) {
+    const auto& handle = call.handle<ModelHandle>(0);
+    if (!handle.model) throw Exception(Code::invalid_state, "the model is disposed of; load it again");
+    return {handle.model, handle.use};
 }
 
 std::string_view name_of_kind(ModelKind kind) {
@@ -159,9 +169,14 @@ napi_value load(const Call& call) {
 }
 
 napi_value dispose(const Call& call) {
+    auto& handle = call.handle<ModelHandle>(0);
+    const std::weak_ptr<const bool> uses = std::exchange(handle.use, nullptr);
     return Calls::of(call.env())
-        .start([model = std::exchange(call.handle<ModelHandle>(0).model, nullptr)]() mutable -> MakeValue {
+        .start([model = std::exchange(handle.model, nullptr), uses]() mutable -> MakeValue {
+            constexpr std::chrono::milliseconds kPause(2);
             if (model) model->cancel_all();
+            // A call that JavaScript made before this one may reach the engine only now.
+            for (; model && !uses.expired(); model->cancel_all()) std::this_thread::sleep_for(kPause);
             model.reset();
             return undefined_value;
         });
@@ -185,7 +200,9 @@ napi_value conversation(const Call& call) {
         .start([model = opened(call), name = call.text(1), json = call.text(2)]() -> MakeValue {
             auto made =
                 std::make_shared<Conversation>(model->conversation(name, Parameters::from_json(json)));
-            return [model, made](napi_env env) { return external(env, new ConversationHandle(model, made)); };
+            return [model = model.model, made](napi_env env) {
+                return external(env, new ConversationHandle(model, made));
+            };
         });
 }
 

@@ -10,7 +10,13 @@ from .answering import answer_imports, answer_in_children
 
 _USAGE = """usage: python -m headrace.onnxruntime (-m MODULE | -c CODE | SCRIPT) [ARGUMENTS]
 
-Runs a Python program as python itself does, with Headrace where it imports onnxruntime."""
+Runs a Python program as python itself does, with Headrace where it imports onnxruntime.
+
+Examples:
+    python -m headrace.onnxruntime app.py ARGUMENTS
+    python -m headrace.onnxruntime -m magika photo.png
+
+Exit status: that of the program, 2 the command line is wrong"""
 
 
 def main(arguments: list[str]) -> None:

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from .._argument_errors import with_article, wrong
+from .entries import REFUSED_ENTRIES
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
@@ -84,7 +85,7 @@ class _Typed:
 
 
 class SessionOptions(_Typed):
-    """Threads, profiling and dimensions are Headrace's, too; the rest is kept, and read by nobody.
+    """Threads, profiling and dimensions are Headrace's, too; the rest is kept or refused, as entries.py says.
 
     add_session_config_entry("headrace.device", ...), "headrace.weights", "headrace.memory",
     "headrace.precision", "headrace.power_preference", "headrace.packed_cache" and "headrace.tuning" are what
@@ -135,6 +136,9 @@ class SessionOptions(_Typed):
                 f"there is no configuration '{key}'; Headrace's own are {known}, and threads are "
                 "intra_op_num_threads"
             )
+        refused = REFUSED_ENTRIES.get(key)
+        if refused is not None and refused.value == value:
+            raise NotImplemented.of(f"configuration '{key}' cannot be '{value}' here: {refused.remedy}")
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

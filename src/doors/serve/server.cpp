@@ -32,6 +32,9 @@ ApiError refused_by_http(int status, std::size_t most_body) {
                 fmt::format("the body is larger than {} bytes, which is the most that is read", most_body)};
         case 503: return overloaded("all connections are in use");
         case 404: return not_found("there is nothing here");
+        case 416:
+            return {416, "invalid_request_error",
+                    "the header Range cannot be read; leave it out: answers are not given in parts"};
         default:
             return {status, "invalid_request_error",
                     fmt::format("HTTP {}: the request cannot be read", status)};

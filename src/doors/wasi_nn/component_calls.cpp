@@ -142,7 +142,7 @@ std::string_view before_nul(std::string_view text) { return text.substr(0, text.
 // wasi:nn/graph
 
 Made Host::load(Call& call) {
-    if (!is_in_place(call)) {
+    if (!is_in_place(call, 4)) {
         const auto parts = items_of(call.given(0));
         return load_model(call, parts.size(), parts.size() == 1 ? bytes_of(parts[0]) : std::string(), 1);
     }
@@ -276,7 +276,7 @@ Host::Answer Host::metadata(Call& call) {
 
 Made Host::cancel(Call& call) {
     Reply& reply = *at<std::shared_ptr<Reply>>(call, call.given(0));
-    if (!reply.is_over) {
+    if (!reply.is_over && !reply.context.expired()) {  // of a conversation that was dropped nothing is known
         reply.end(call.table);
         reply.finish(call.table);
     }

@@ -170,15 +170,22 @@ Made Host::error_data(Call& call) { return call.store.text(at<Failure>(call, cal
 // Lists of bytes.
 
 /// Such a list is many times its size when wasmtime passes it. `headrace wasm` has a component pass where it
-/// lies and its size instead, as two parameters, where it can (_wasm_binary.py).
-bool Host::is_in_place(const Call& call) const { return memories_ && call.arguments.size() == 4; }
+/// lies, or shall lie, instead, where it can (_bytes_in_place.py): the import then has so many parameters.
+bool Host::is_in_place(const Call& call, std::size_t parameters) const {
+    return memories_ && call.arguments.size() == parameters;
+}
 
-std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const {
-    const std::span<const std::byte> memory = memories_->only();
+std::span<std::byte> Host::room_at(std::uint64_t pointer, std::uint64_t size) const {
+    const std::span<std::byte> memory = memories_->only();
     if (pointer > memory.size() || size > memory.size() - pointer)
         throw GuestEnded(fmt::format("the guest passed {} bytes at {}, which reach outside its memory of {}",
                                      size, pointer, memory.size()));
-    return {reinterpret_cast<const char*>(memory.data()) + pointer, size};
+    return memory.subspan(pointer, size);
+}
+
+std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const {
+    const std::span<const std::byte> bytes = room_at(pointer, size);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// Of a list of lists of bytes.
@@ -200,10 +207,10 @@ std::vector<std::string_view> Host::parts_lying_at(std::uint32_t pointer, std::u
 // Tensors.
 
 Made Host::new_tensor(Call& call) {
-    return give(
-        call, Tensor{words_of(call.given(0)), tensor_type_of(text_of(call.given(1))),
-                     is_in_place(call) ? std::string(lying_at(word_of(call.given(2)), word_of(call.given(3))))
-                                       : bytes_of(call.given(2))});
+    return give(call, Tensor{words_of(call.given(0)), tensor_type_of(text_of(call.given(1))),
+                             is_in_place(call, 4)
+                                 ? std::string(lying_at(word_of(call.given(2)), word_of(call.given(3))))
+                                 : bytes_of(call.given(2))});
 }
 
 Made Host::tensor_dimensions(Call& call) {
@@ -214,6 +221,16 @@ Made Host::tensor_type(Call& call) {
     return call.store.name(name_of_tensor_type(at<Tensor>(call, call.given(0)).type));
 }
 
-Made Host::tensor_data(Call& call) { return call.store.bytes(at<Tensor>(call, call.given(0)).data); }
+/// In place it gives the size, and writes the bytes where the guest wants them. It is asked for the size
+/// first.
+Made Host::tensor_data(Call& call) {
+    constexpr std::uint64_t nowhere = UINT64_MAX;
+    const std::string& data = at<Tensor>(call, call.given(0)).data;
+    if (!is_in_place(call, 2)) return call.store.bytes(data);
+    const std::uint64_t pointer = long_word_of(call.given(1));
+    if (pointer != nowhere)
+        std::ranges::copy(std::as_bytes(std::span(data)), room_at(pointer, data.size()).begin());
+    return call.store.word(static_cast<std::uint32_t>(data.size()));
+}
 
 }  // namespace headrace::wasi_nn::component

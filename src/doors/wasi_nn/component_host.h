@@ -79,7 +79,8 @@ private:
 
     Made error_code(Call& call);
     Made error_data(Call& call);
-    bool is_in_place(const Call& call) const;
+    bool is_in_place(const Call& call, std::size_t parameters) const;
+    std::span<std::byte> room_at(std::uint64_t pointer, std::uint64_t size) const;
     std::string_view lying_at(std::uint32_t pointer, std::uint32_t size) const;
     std::vector<std::string_view> parts_lying_at(std::uint32_t pointer, std::uint32_t count) const;
 

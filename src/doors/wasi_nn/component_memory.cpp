@@ -109,12 +109,12 @@ void Memories::give_back(std::size_t bytes) {
     bytes_ -= bytes;
 }
 
-std::span<const std::byte> Memories::only() const {
+std::span<std::byte> Memories::only() const {
     const std::lock_guard lock(mutex_);
     if (living_.size() != 1)
         throw GuestEnded(
             fmt::format("the guest has {} memories where it was read to have one", living_.size()));
-    return std::as_bytes((*living_.begin())->content());
+    return std::as_writable_bytes((*living_.begin())->content());
 }
 
 }  // namespace headrace::wasi_nn::component

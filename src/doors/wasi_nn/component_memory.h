@@ -7,7 +7,7 @@
 #include <span>
 
 /// The memories of one guest under wasmtime, which asks us for them: so that all of them together stay within
-/// a limit, and that what a component's imports point to can be read where it is.
+/// a limit, and that what a component's imports point to can be read and written where it is.
 namespace headrace::wasi_nn::component {
 
 // As wasmtime's C interface lays them out; _component.py compares the sizes.
@@ -40,7 +40,7 @@ public:
     static void define(const std::shared_ptr<Memories>& memories, void* config, SetCreator set);
 
     /// The guest's only memory. Throws GuestEnded where it has none, or several.
-    std::span<const std::byte> only() const;
+    std::span<std::byte> only() const;
 
 private:
     class Memory;

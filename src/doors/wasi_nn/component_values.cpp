@@ -84,6 +84,11 @@ std::uint32_t word_of(const Value& value) {
     return value.of.u32;
 }
 
+std::uint64_t long_word_of(const Value& value) {
+    check_kind(value, value.kind == Kind::u64);
+    return value.of.u64;
+}
+
 std::vector<std::uint32_t> words_of(const Value& list) {
     std::vector<std::uint32_t> words;
     std::ranges::transform(items_of(list), std::back_inserter(words), word_of);

@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
     boolean = 0,
     u8 = 2,
     u32 = 6,
+    u64 = 8,
     string = 12,
     list = 13,
     tuple = 15,
@@ -43,6 +44,7 @@ union Content {
     bool boolean;
     std::uint8_t u8;
     std::uint32_t u32;
+    std::uint64_t u64;
     Text text;      // of strings and enumerations
     Values values;  // of lists and tuples
     Value* option;
@@ -106,6 +108,7 @@ std::span<const Value> items_of(const Value& value, std::size_t least = 0);
 /// Null where there is none.
 const Value* option_of(const Value& value);
 std::uint32_t word_of(const Value& value);
+std::uint64_t long_word_of(const Value& value);
 std::string bytes_of(const Value& list);
 std::vector<std::uint32_t> words_of(const Value& list);
 
@@ -142,6 +145,7 @@ public:
     /// An enumeration's case.
     Made name(std::string_view name) const;
     Made bytes(std::string_view bytes) const;
+    Made word(std::uint32_t word) const { return Made(wasmtime_, {Kind::u32, {.u32 = word}}); }
     Made words(std::span<const std::uint32_t> words) const;
     Made list(std::vector<Made> items) const;
     Made tuple(Made first, Made second) const;

@@ -144,6 +144,9 @@ Result<std::shared_ptr<Context>> ContextTable::opened(GraphId id, std::optional<
         if (contexts_.size() >= most) return no_room_for_contexts(most);
         if (const auto found = graphs_.find(id); found != graphs_.end()) graph = found->second;
     }
+    if (graph && session)
+        return unsupported(
+            "graph {} takes tensors, which no session remembers; sessions are of language models", id);
     return caught([&]() -> std::shared_ptr<Context> {
         if (graph) return std::make_shared<GraphContext>(graph, models_.limits().compute);
         return std::make_shared<ConversationContext>(models_.open(id, session));

@@ -58,14 +58,15 @@ struct PlainLayout {
         return number(block + half * kNumber);
     }
     static HWY_INLINE float low(const std::byte* block) { return number(block + kNumber); }
-    static HWY_INLINE float zero(const std::byte* block, size_t half) {
-        if constexpr (kHasMinimum || !kNibbles) return 0;
-        if constexpr (!kIsPair) return 8;
-        return static_cast<float>(std::to_integer<int>(block[kCodesAt - 1]) >> 4 * half & 15);
+    // Zeros are of the block, 4 bits for each half, or 8.
+    static constexpr bool kHasZeros = kIsPair && kNibbles;
+    static constexpr bool kZeroIsEight = kNibbles && !kHasMinimum && !kHasZeros;
+    static HWY_INLINE uint8_t zeros(const std::byte* block) {
+        return std::to_integer<uint8_t>(block[kCodesAt - 1]);
     }
 };
 
-// Codes of one block as vectors.
+// Codes of one block as vectors, less zeros that the block has.
 template <class Layout>
 class BlockCodes {
 public:
@@ -76,8 +77,14 @@ public:
             const auto mask = hn::Set(d8, uint8_t{15});
             for (size_t i = 0; i < 16; i += hn::Lanes(d8)) {
                 const auto both = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(from) + i);
-                hn::Store(hn::And(both, mask), d8, nibbles_ + i);
-                hn::Store(hn::ShiftRight<4>(both), d8, nibbles_ + 16 + i);
+                auto low = hn::And(both, mask), high = hn::ShiftRight<4>(both);
+                if constexpr (Layout::kHasZeros) {
+                    const auto zeros = hn::Set(d8, Layout::zeros(block));
+                    low = hn::Sub(low, hn::And(zeros, mask));
+                    high = hn::Sub(high, hn::ShiftRight<4>(zeros));
+                }
+                hn::Store(low, d8, nibbles_ + i);
+                hn::Store(high, d8, nibbles_ + 16 + i);
             }
         } else {
             bytes_ = reinterpret_cast<const int8_t*>(from);
@@ -86,13 +93,9 @@ public:
     HWY_INLINE TileVec operator()(size_t vec) const {
         const TileTag d;
         const hn::Rebind<int32_t, TileTag> d32;
-        if constexpr (Layout::kNibbles) {
-            const hn::Rebind<uint8_t, TileTag> d8;
-            return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, nibbles_ + vec * kLanes)));
-        } else {
-            const hn::Rebind<int8_t, TileTag> d8;
-            return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, bytes_ + vec * kLanes)));
-        }
+        const hn::Rebind<int8_t, TileTag> d8;
+        const auto* codes = Layout::kNibbles ? reinterpret_cast<const int8_t*>(nibbles_) : bytes_;
+        return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, codes + vec * kLanes)));
     }
 
 private:
@@ -107,10 +110,10 @@ class PlainPanelGroup {
 public:
     HWY_INLINE void read(const std::byte* block, size_t row_bytes, size_t cols) {
         for (size_t j = 0; j < cols; ++j, block += row_bytes) {
-            for (size_t half = 0; half < Layout::kScales; ++half) {
+            for (size_t half = 0; half < Layout::kScales; ++half)
                 scales_[half][j] = Layout::scale(block, half);
-                zeros_[half][j] = Layout::kHasMinimum ? Layout::low(block) : Layout::zero(block, half);
-            }
+            if constexpr (Layout::kHasMinimum) lows_[j] = Layout::low(block);
+            if constexpr (Layout::kHasZeros) zeros_[j] = Layout::zeros(block);
             copy_codes(block + Layout::kCodesAt, codes_ + j * kWords);
         }
     }
@@ -118,15 +121,15 @@ public:
     HWY_INLINE void write(size_t width, float* to) {
         transpose_block(codes_, kWords, width, kWords, words_, kPanelWidth);
         for (size_t col = 0; col < width; col += kLanes) {
-            TileVec scale[Layout::kScales], zero[Layout::kScales];
+            TileVec scale[Layout::kScales], base[Layout::kScales];
             for (size_t half = 0; half < Layout::kScales; ++half) {
                 scale[half] = hn::Load(TileTag(), scales_[half] + col);
-                zero[half] = hn::Load(TileTag(), zeros_[half] + col);
+                base[half] = base_of(half, col);
             }
             HWY_UNROLL(4)
             for (size_t w = 0; w < kWords; ++w) {
                 const auto words = hn::BitCast(kCodeTag, hn::Load(TileTag(), words_ + w * kPanelWidth + col));
-                write_words(words, w * 4, scale, zero, width, to + col);
+                write_words(words, w * 4, scale, base, width, to + col);
             }
         }
     }
@@ -145,14 +148,25 @@ private:
                        reinterpret_cast<uint8_t*>(to) + i);
     }
 
+    // What codes are above 0, or where they have a minimum that.
+    HWY_INLINE TileVec base_of(size_t half, size_t col) const {
+        const TileTag d;
+        if constexpr (Layout::kHasMinimum) return hn::Load(d, lows_ + col);
+        if constexpr (!Layout::kHasZeros) return hn::Set(d, Layout::kZeroIsEight ? 8.0f : 0.0f);
+        const hn::Rebind<uint32_t, TileTag> d32;
+        const auto both = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<uint8_t, TileTag>(), zeros_ + col));
+        const auto zero = half ? hn::ShiftRight<4>(both) : hn::And(both, hn::Set(d32, 15u));
+        return hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<TileTag>(), zero));
+    }
+
     // Elements [k, k + 4), of nibbles [k + 16, k + 20), too.
-    static HWY_INLINE void write_words(Words words, size_t k, const TileVec* scale, const TileVec* zero,
+    static HWY_INLINE void write_words(Words words, size_t k, const TileVec* scale, const TileVec* base,
                                        size_t width, float* to) {
         const auto store = [&](Words code, size_t at) HWY_ATTR {
             const size_t half = Layout::kScales == 2 && at >= 16;
             const TileVec value = hn::ConvertTo(TileTag(), hn::BitCast(hn::RebindToSigned<TileTag>(), code));
-            hn::StoreU(Layout::kHasMinimum ? hn::MulAdd(scale[half], value, zero[half])
-                       : Layout::kNibbles  ? hn::Mul(scale[half], hn::Sub(value, zero[half]))
+            hn::StoreU(Layout::kHasMinimum ? hn::MulAdd(scale[half], value, base[half])
+                       : Layout::kNibbles  ? hn::Mul(scale[half], hn::Sub(value, base[half]))
                                            : hn::Mul(scale[half], value),
                        TileTag(), to + at * width);
         };
@@ -174,7 +188,8 @@ private:
     alignas(64) float codes_[kPanelWidth * kWords] = {};
     alignas(64) float words_[kPanelWidth * kWords];
     alignas(64) float scales_[Layout::kScales][kPanelWidth] = {};
-    alignas(64) float zeros_[Layout::kScales][kPanelWidth] = {};  // or minima
+    alignas(64) float lows_[kPanelWidth] = {};
+    uint8_t zeros_[kPanelWidth] = {};
 };
 
 // Calls fn.operator()<PlainLayout<format>>() for formats that are such; false for others.
@@ -320,9 +335,7 @@ HWY_NOINLINE void dot_four_plain(const GemmArgs& g, const std::byte* b, size_t r
                 TileVec dot[kRows];
                 HWY_UNROLL(2)
                 for (size_t r = 0; r < kRows; ++r)
-                    dot[r] = Layout::kHasMinimum || !Layout::kNibbles
-                                 ? hn::Zero(d)
-                                 : hn::Mul(hn::Set(d, -Layout::zero(block, half)), whole[r][half]);
+                    dot[r] = Layout::kZeroIsEight ? hn::Mul(hn::Set(d, -8.0f), whole[r][half]) : hn::Zero(d);
                 HWY_UNROLL(4)
                 for (size_t v = half * kVecs; v < (half + 1) * kVecs; ++v) {
                     const TileVec code = codes(v);

@@ -226,8 +226,8 @@ void run_block(const AttentionArgs& g, const Block& block, Workspace& work) {
                static_cast<ptrdiff_t>(block.head) * g.o_head + static_cast<ptrdiff_t>(block.row) * g.o_row;
     multiply_values(g, block, work, o);
     for (size_t i = 0; i < block.rows; ++i, o += g.o_row) {
-        const float sum = work.sums[i];  // 0: every key is masked
-        const float factor = sum == 0 && g.zero_if_masked ? 0 : 1 / sum;
+        const float sum = work.sums[i];  // 0: every key is masked, or there is none
+        const float factor = sum == 0 && (g.zero_if_masked || g.n == 0) ? 0 : 1 / sum;
         for (size_t j = 0; j < g.width_v; ++j) o[j] *= factor;
     }
 }

@@ -23,7 +23,7 @@ struct AttentionArgs {
     const float* mask = nullptr;
     ptrdiff_t mask_batch = 0, mask_head = 0, mask_row = 0, mask_column = 0;
     bool causal = false;         // query i sees keys 0 to i
-    bool zero_if_masked = true;  // a row all of whose keys are masked is 0; else NaN
+    bool zero_if_masked = true;  // a row all of whose keys are masked is 0; else NaN (without keys always 0)
     float scale = 1;
     // Where has_bf16_gemm(): from three queries on, what is multiplied is rounded to bf16, as bf16_gemm_f32()
     // does.

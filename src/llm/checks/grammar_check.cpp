@@ -18,6 +18,8 @@ constexpr int kMostGrammarLevels = 100;
 constexpr std::uint64_t kMostRepetitions = 2000;   // llama.cpp's own limit
 constexpr std::uint64_t kMostOptional = 32;        // parts in a row
 constexpr std::uint64_t kMostElements = 1u << 20;  // characters and names, repetitions written out
+constexpr std::uint64_t kMostBeginnings = 1u << 20, kMostOfARule = 1u << 14;
+constexpr std::size_t kMostRulesInARow = 1000;  // a call of llama.cpp inside the other for each
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
@@ -42,10 +44,26 @@ public:
                 "grammar: more than {} parts in a row may be left out, and choosing a token takes time "
                 "with the third power of that; put what belongs together into rules that are not empty",
                 kMostOptional);
-        return success();
+        return check_beginnings();
     }
 
 private:
+    Status check_beginnings() const {
+        const GrammarShape::Beginnings found = shape_.beginnings(kMostBeginnings);
+        if (found.is_endless)
+            return invalid("grammar: left recursion: a rule begins with itself; let it end with itself");
+        if (found.depth > kMostRulesInARow)
+            return invalid(
+                "grammar: {} rules or brackets begin with each other in a row, and {} are possible",
+                found.depth, kMostRulesInARow);
+        if (found.calls >= kMostBeginnings || found.of_a_rule > kMostOfARule)
+            return invalid(
+                "grammar: its rules begin with each other in more than {} ways, and each is looked at; let "
+                "alternatives begin with texts, or have each rule once among them",
+                found.of_a_rule > kMostOfARule ? kMostOfARule : kMostBeginnings);
+        return success();
+    }
+
     /// What a repetition after it repeats.
     struct Item {
         std::uint64_t elements = 0;
@@ -156,7 +174,7 @@ private:
             if (at_end()) return success();
             HR_ASSIGN(item, read_item(level));
             HR_TRY(count(item->elements));
-            if (item->elements == 0) item->part.is_optional = true;  // ""
+            if (item->elements == 0) item->part = {.is_optional = true, .is_nothing = true};  // ""
             sequence.push_back(item->part);
             skip_space(level > 0);
         }
@@ -304,6 +322,7 @@ private:
         generated_ += optional;
         item->part.is_optional |= least == 0;
         item->part.times *= times;
+        if (item->elements == 0) item->part = {.is_optional = true, .is_nothing = true};
         return success();
     }
 

@@ -3,6 +3,19 @@
 namespace headrace {
 namespace llm {
 
+namespace {
+
+/// No API documents more, and hosts that read leniently take any.
+Status check_given_temperature(const Settings& base, const Settings& settings) {
+    constexpr float kHottest = 2;
+    const float given = settings.request.sampling.temp;
+    if (base.lenient || given <= kHottest || given == base.request.sampling.temp) return success();
+    return invalid("'temperature' is {}; it must be a number from 0 to {}", given, kHottest)
+        .of_parameter("temperature");
+}
+
+}  // namespace
+
 Result<Settings> with_given(const Settings& base, const GivenParameters& given, Level level, Notes& notes) {
     if (given.mistake) {
         const Exception& mistake = *given.mistake;
@@ -13,6 +26,7 @@ Result<Settings> with_given(const Settings& base, const GivenParameters& given, 
     Settings settings = base;
     if (!given.values.empty()) {
         HR_ASSIGN(settings, with_parameters(base, given.values, level, notes));
+        HR_TRY(check_given_temperature(base, settings));
     }
     notes.insert(notes.end(), given.warnings.begin(), given.warnings.end());
     return settings;

@@ -78,6 +78,10 @@ struct HostedConversation::Impl {
             .model = model, .group = this, .session = session, .settings = loaded.settings};
         HR_ASSIGN(made.settings, with_given(made.settings, defaults, Level::session, made.warnings));
         HR_ASSIGN(made.settings, with_given(made.settings, parameters, Level::request, made.warnings));
+        if (const auto most = host->limits.compute.count(); most > 0) {
+            std::int64_t& chosen = made.settings.request.timeout_ms;
+            if (chosen < 0 || chosen > most) chosen = most;
+        }
         latest_request = 0;
         return made;
     }

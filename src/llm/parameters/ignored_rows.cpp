@@ -4,7 +4,7 @@ namespace headrace::llm {
 namespace {
 
 constexpr Row ignored(std::string_view path, std::string_view names, std::string_view why) {
-    return {Ignored{}, Level::request, path, names, "", why};
+    return {Ignored{}, ParameterScope::answers, Level::request, path, names, "", why};
 }
 
 }  // namespace

@@ -166,4 +166,12 @@ ParameterKind kind_of_parameter(std::string_view name) {
     return llm::is_section(parts) ? ParameterKind::section : ParameterKind::unknown;
 }
 
+ParameterScope scope_of_parameter(std::string_view name) {
+    const llm::Row* row = llm::find_row(llm::key_parts(name));
+    if (!row) return ParameterScope::weights;
+    // Files of weights beside the model's own: where it is loaded a list of adapters has some, too.
+    const bool names_weights = row->path == "adapters.lora" || row->section() == "speculative.draft";
+    return names_weights ? ParameterScope::weights : row->scope;
+}
+
 }  // namespace headrace

@@ -75,6 +75,7 @@ struct IsNumber {
 
 struct Row {
     Field field;
+    ParameterScope scope;      ///< of the settings that the field belongs to
     Level level;               ///< the innermost that may set it
     std::string_view path;     ///< sections and name: "sampling.dynatemp.range"
     std::string_view names;    ///< the flat name, then others, by spaces; '-' and '.' count as '_'

@@ -82,12 +82,26 @@ Messages with_system(Messages messages, const RequestSettings& settings) {
     return messages;
 }
 
-/// A question goes with its answer.
-Prompt without_oldest(const Prompt& prompt, std::size_t pairs) {
+/// Where a shorter conversation may begin, the first as it does: a question goes with its answer, a call with
+/// its results.
+std::vector<std::size_t> possible_starts(const Messages& messages) {
+    const std::size_t first = begins_with_system(messages) ? 1 : 0;
+    std::vector<std::size_t> all = {first};
+    std::size_t question = first;
+    for (std::size_t i = first + 1; i < messages.size(); ++i)
+        if (messages[i].role == "user") all.push_back(question = i);
+    for (std::size_t i = question + 1; i < messages.size(); ++i)
+        if (!messages[i].tool_calls.empty()) all.push_back(i);
+    return all;
+}
+
+/// beginning: one of those.
+Prompt without_oldest(const Prompt& prompt, std::size_t beginning) {
     Prompt shorter = prompt;
-    const auto first = shorter.messages.begin() + begins_with_system(prompt.messages);
-    shorter.messages.erase(first, first + static_cast<std::ptrdiff_t>(2 * pairs));
-    shorter.dropped = 2 * pairs;
+    const std::size_t first = begins_with_system(prompt.messages) ? 1 : 0;
+    shorter.messages.erase(shorter.messages.begin() + static_cast<std::ptrdiff_t>(first),
+                           shorter.messages.begin() + static_cast<std::ptrdiff_t>(beginning));
+    shorter.dropped = beginning - first;
     return shorter;
 }
 
@@ -279,9 +293,10 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
     const Prompt prompt{.chat = true, .messages = with_system(std::move(messages), settings)};
     const int room = context_size - std::min(kLeastAnswer, context_size / 4);
     const RequestSettings asked = settings;
-    const auto written = [&](std::size_t pairs) -> Result<Prompt> {
+    const std::vector<std::size_t> begins = possible_starts(prompt.messages);
+    const auto written = [&](std::size_t beginning) -> Result<Prompt> {
         settings = asked;
-        Prompt shorter = without_oldest(prompt, pairs);
+        Prompt shorter = without_oldest(prompt, begins[beginning]);
         HR_ASSIGN(shorter.text, render_chat(model, shorter, settings));
         if (shorter.text.size() > most) return too_many_bytes(shorter.text, context_size);
         HR_TRY(read_tokens(model, shorter));
@@ -291,7 +306,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
         return tried.ok() && std::cmp_less_equal(tried.value().tokens.size(), room);
     };
     Result<Prompt> whole = written(0);
-    std::size_t too_few = 0, enough = (prompt.messages.size() - begins_with_system(prompt.messages) - 1) / 2;
+    std::size_t too_few = 0, enough = begins.size() - 1;
     const bool is_wrong = !whole.ok() && whole.error().code != Code::prompt_too_long;
     if (fits(whole) || is_wrong || enough == 0 || !asked.drops_oldest) return whole;
     // The fewest that have to go, found in few tries: a caller may send thousands of messages.
@@ -299,7 +314,9 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
         const std::size_t middle = too_few + (enough - too_few) / 2;
         (fits(written(middle)) ? enough : too_few) = middle;
     }
-    return written(enough);  // where that is not enough, the engine says that it is too long
+    Result<Prompt> shortest = written(enough);  // where it is too long, the engine says that
+    const bool is_refused = !shortest.ok() && shortest.error().code != Code::prompt_too_long;
+    return is_refused ? written(0) : shortest;
 }
 
 }  // namespace headrace::llm

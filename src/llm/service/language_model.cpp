@@ -48,7 +48,8 @@ Status check_messages(const std::vector<Message>& messages) {
     constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
     constexpr std::size_t kMost = 10'000;  // seconds in the template of a model
     if (messages.size() > kMost)
-        return invalid("a request has {} messages; at most {} are allowed", messages.size(), kMost);
+        return invalid("'messages' has {} messages; at most {} are allowed", messages.size(), kMost)
+            .of_parameter("messages");
     for (std::size_t i = 0; i < messages.size(); ++i)
         if (std::find(kRoles.begin(), kRoles.end(), messages[i].role) == kRoles.end())
             return invalid(

@@ -95,7 +95,9 @@ void trim_history(Messages& messages, int most) {
 
 Result<std::shared_ptr<Session>> Sessions::open(std::string_view name) {
     if (name.size() > kLongestName)
-        return invalid("a session's name has {} bytes, and {} are allowed", name.size(), kLongestName);
+        return invalid("'session_id' is a name of {} bytes; at most {} are allowed", name.size(),
+                       kLongestName)
+            .of_parameter("session_id");
     const std::lock_guard lock(mutex_);
     if (settings_.auto_cleanup) close_idle_locked();
     if (const auto found = named_.find(name); found != named_.end()) {

@@ -136,6 +136,11 @@ TEST_F(ContextTableTest, RefusesOptionsOutsideTheirRangeAndLoadsWhoseOptionsAreN
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, Code::invalid_argument);
     EXPECT_THAT(refused.error().message, HasSubstr("temp"));
+    const auto hot = service->infer(open(), "What is 2+3?", R"({"temp": 2.1})");
+    ASSERT_FALSE(hot.ok());
+    EXPECT_EQ(hot.error().code, Code::invalid_argument);
+    EXPECT_THAT(hot.error().message, HasSubstr("'temperature' is 2.1; it must be a number from 0 to 2"));
+    EXPECT_TRUE(service->infer(open(), "What is 2+3?", R"({"temp": 2})").ok());
     EXPECT_FALSE(service->load(tiny_model(), "{").ok());
 }
 

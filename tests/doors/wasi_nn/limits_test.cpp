@@ -139,6 +139,20 @@ TEST_P(WasiNnLimits, AnotherThreadCancelsARequest) {
     EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"on\""})"), "on");
 }
 
+TEST_P(WasiNnLimits, AGuestDoesNotPutOffTheEndThatItsHostSetsARequest) {
+    const Host host(*library, R"({"max_compute_ms": 100})");
+    const std::uint32_t context = host.open(
+        host.load(R"({"n_threads": 1, "n_ctx": 512, "context_shift": true, "timeout_ms": 600000})"));
+    for (const char* own : {"", R"(, "timeout_ms": 600000, "max_time_ms": 600000)", R"(, "timeout_ms": -1)"})
+        EXPECT_EQ(
+            host.ask(context, question, R"({"ignore_eos": true, "n_predict": -1)" + std::string(own) + "}"),
+            "error " + std::to_string(library->numbers.timed_out));
+    const Output sooner = library->run_inference(host.ctx(), context, question,
+                                                 R"({"ignore_eos": true, "n_predict": -1, "timeout_ms": 1})");
+    EXPECT_EQ(sooner.code, library->numbers.timed_out);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("timeout_ms 1"));
+}
+
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load(shifting));

@@ -23,7 +23,7 @@ struct Case {
     bool causal = false;
     // Rows and columns of the mask; 0: none.
     size_t mask_rows = 0, mask_columns = 0;
-    bool rounds = false;
+    bool rounds = false, zero_if_masked = true;
 };
 
 std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
@@ -71,6 +71,7 @@ void expect_attention(const Case& c, int nth) {
     g.k = matrix(c.kv_heads, c.n, c.width, 2, k);
     g.v = matrix(c.kv_heads, c.n, c.width_v, 3, v);
     g.causal = c.causal, g.scale = 0.7f, g.round_to_bf16 = c.rounds;
+    g.zero_if_masked = c.zero_if_masked;
     if (!mask.empty()) {
         for (size_t i = 0; i < mask.size(); i += 3) mask[i] = -kInf;
         for (size_t j = 0; j < c.mask_columns; ++j) mask[mask.size() - 1 - j] = -kInf;  // the whole last row
@@ -105,6 +106,14 @@ TEST(AttentionF32, MatchesDoublePrecisionForAnyShape) {
                         expect_attention({.m = m, .n = n, .width = width, .width_v = width / 2 + 1}, nth);
         for (const size_t width_v : {64, 65, 130})
             expect_attention({.m = 50, .n = 70, .width_v = width_v}, 2);
+    });
+}
+
+TEST(AttentionF32, IsZeroWhereThereAreNoKeys) {
+    for_each_target([] {
+        for (const size_t m : {1, 3, 70})
+            for (const bool zero_if_masked : {false, true})
+                expect_attention({.m = m, .n = 0, .zero_if_masked = zero_if_masked}, 2);
     });
 }
 

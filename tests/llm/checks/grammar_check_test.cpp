@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace headrace::llm {
 namespace {
 
@@ -89,6 +91,48 @@ TEST(GrammarCheck, RefusesWhatTakesTheThirdPowerOfItsOptionalPartsInTime) {
           "root ::= " + times(33, "x ") + "\nx ::= \"a\"?",
           "y ::= x x x\nroot ::= " + times(11, "y ") + "\nx ::= z | \"b\"\nz ::= \"a\" |"})
         EXPECT_THAT(error_of(grammar), HasSubstr("more than 32 parts in a row may be left out")) << grammar;
+}
+
+/// A rule for each number below `count`, as `rule` makes it, and the last one that they lead to.
+std::string chain(int count, const std::function<std::string(const std::string& next)>& rule) {
+    std::string grammar = "root ::= r0\n";
+    for (int i = 0; i < count; ++i)
+        grammar += fmt::format("r{} ::= {}\n", i, rule(fmt::format("r{}", i + 1)));
+    return grammar + fmt::format("r{} ::= \"a\"", count);
+}
+
+TEST(GrammarCheck, RefusesRulesThatBeginWithEachOtherInTooManyWays) {
+    const auto doubled = [](const std::string& next) { return next + " | " + next + " \"b\""; };
+    EXPECT_EQ(error_of(chain(12, doubled)), "");
+    const auto behind_a_text = [&](const std::string& next) { return "\"c\" (" + doubled(next) + ")"; };
+    EXPECT_EQ(error_of(chain(40, behind_a_text)), "");
+    const auto repeated = [](const std::string& next) { return next + "{2,9} | " + next + "? \"b\""; };
+    const auto behind_an_optional = [](const std::string& next) { return next + "? " + next; };
+    EXPECT_EQ(error_of(chain(10, behind_an_optional)), "");
+    for (const std::string& grammar :
+         {chain(14, doubled), chain(40, doubled), chain(40, repeated), chain(40, behind_an_optional)})
+        EXPECT_THAT(error_of(grammar), HasSubstr("in more than 16384 ways")) << grammar;
+    EXPECT_THAT(error_of(chain(12, doubled) + "\nx ::= r0{0,2000}"), HasSubstr("in more than 1048576 ways"));
+}
+
+TEST(GrammarCheck, RefusesRulesThatBeginWithEachOtherInALongRow) {
+    const auto in_brackets = [](int levels) {
+        return [=](const std::string& next) { return times(levels, "(") + next + times(levels, ")"); };
+    };
+    EXPECT_EQ(error_of(chain(9, in_brackets(99))), "");
+    EXPECT_EQ(error_of(chain(900, in_brackets(0))), "");
+    EXPECT_EQ(error_of(chain(4000, [](const std::string& next) { return "\"a\" " + next; })), "");
+    EXPECT_THAT(error_of(chain(1200, in_brackets(99))), HasSubstr("in a row, and 1000 are possible"));
+    EXPECT_THAT(error_of(chain(4000, in_brackets(0))), HasSubstr("4002 rules or brackets begin"));
+}
+
+TEST(GrammarCheck, RefusesRulesThatBeginWithThemselves) {
+    for (const char* grammar :
+         {"root ::= root \"a\"", "root ::= \"\" root", "root ::= \"b\"? root", "root ::= (\"x\" | (root))",
+          "root ::= \"a\"\nx ::= y\ny ::= x* \"b\"", "root ::= x{0} y\ny ::= root\nx ::= \"a\""})
+        EXPECT_THAT(error_of(grammar), HasSubstr("left recursion")) << grammar;
+    for (const char* grammar : {"root ::= root{0} \"a\"", "root ::= \"a\" root | \"b\""})
+        EXPECT_EQ(error_of(grammar), "") << grammar;
 }
 
 TEST(GrammarCheck, ReadsHalfAGrammarToItsEnd) {

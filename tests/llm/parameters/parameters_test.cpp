@@ -210,6 +210,10 @@ TEST(Parameters, KeepTheFirstOfTwoNames) {
 
 TEST(Parameters, StrictRefusesWhatIsOtherwiseNoted) {
     EXPECT_THAT(error_of(R"({"strict": true, "tmep": 1})"), HasSubstr("did you mean 'temp'?"));
+    EXPECT_THAT(error_of(R"({"temp": 2.5, "strict": true})"),
+                HasSubstr("'temperature' is 2.5; it must be a number from 0 to 2"));
+    EXPECT_THAT(Read(R"({"temp": 2.5})").notes, IsEmpty());
+    EXPECT_THAT(Read(R"({"temp": 2, "strict": true})").notes, IsEmpty());
     EXPECT_THAT(error_of(R"({"min_p": 2, "strict": true})"), HasSubstr("'min_p' is 2; 1 is used"));
     EXPECT_THAT(error_of(R"({"strict": true, "n_ctx": 1})", Level::request),
                 HasSubstr("model's configuration"));

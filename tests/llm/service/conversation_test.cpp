@@ -98,6 +98,29 @@ TEST(Conversation, LeavesOutTheFewestOfManyMessages) {
     EXPECT_EQ(written(history).dropped, 2u) << "one more does not fit";
 }
 
+TEST(Conversation, LeavesOutNoCallWithoutItsResults) {
+    const auto engine = tiny_engine();
+    RequestSettings settings = tiny_settings().request;
+    const std::string long_text(300, 'x');
+    const Message call{.role = "assistant", .tool_calls = {{"f", "{}", "c"}}};
+    Messages messages;
+    for (int i = 0; i < 4; ++i)
+        messages.insert(messages.end(), {{"user", long_text}, call, {"tool", "5"}, {"assistant", "Five."}});
+    messages.insert(messages.end(), {{"user", "And?"}, call, {"tool", "7"}});
+    const auto prompt = make_prompt(engine->model(), messages, engine->context_size(), settings);
+    ASSERT_TRUE(prompt.ok()) << prompt.error().message;
+    EXPECT_GT(prompt.value().dropped, 0u);
+    EXPECT_EQ(prompt.value().dropped % 4, 0u) << "whole turns";
+    EXPECT_EQ(prompt.value().messages.front().role, "user");
+    // Of a turn that is too long itself the last calls stay, with their results.
+    messages = {{"user", "Begin."}};
+    for (int i = 0; i < 40; ++i) messages.insert(messages.end(), {call, {"tool", long_text}});
+    const auto shorter = make_prompt(engine->model(), messages, engine->context_size(), settings);
+    ASSERT_TRUE(shorter.ok()) << shorter.error().message;
+    EXPECT_FALSE(shorter.value().messages.front().tool_calls.empty());
+    EXPECT_EQ(shorter.value().messages.size() % 2, 0u);
+}
+
 TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
     Parameters request = {{"ignore_eos", true}};
     EXPECT_THAT(ask({{"chat_template", thinking}}, request).text, Not(HasSubstr("</think>")));

@@ -283,6 +283,26 @@ TEST(ParameterKind, IsToldOfEverySpelling) {
     EXPECT_EQ(kind_of_parameter("tempp"), ParameterKind::unknown);
 }
 
+TEST(ParameterScope, IsThatOfTheSettingsInTheTable) {
+    const std::pair<const char*, ParameterScope> scopes[] = {
+        {"temperature", ParameterScope::answers},
+        {"chat_template_kwargs", ParameterScope::answers},
+        {"timeout_ms", ParameterScope::answers},
+        {"max_sessions", ParameterScope::answers},
+        {"log_level", ParameterScope::answers},
+        {"threads", ParameterScope::engine},
+        {"context.rope.scaling", ParameterScope::engine},
+        {"cache-type-k", ParameterScope::engine},
+        {"cache_dir", ParameterScope::engine},
+        {"max_waiting", ParameterScope::engine},
+        {"n_gpu_layers", ParameterScope::weights},
+        {"mmproj", ParameterScope::weights},
+        {"lora", ParameterScope::weights},
+        {"draft_model", ParameterScope::weights},
+        {"tempp", ParameterScope::weights}};
+    for (const auto& [name, scope] : scopes) EXPECT_EQ(scope_of_parameter(name), scope) << name;
+}
+
 TEST(Exceptions, NameTheParameterThatIsWrong) {
     LanguageModel model = load();
     const auto parameter_of = [&](Parameters parameters) {
@@ -292,6 +312,8 @@ TEST(Exceptions, NameTheParameterThatIsWrong) {
     EXPECT_EQ(parameter_of({{"top_k", "many"}}), "top_k");
     EXPECT_EQ(parameter_of({{"sampling", Parameters{{"top-k", 1.5}}}}), "sampling.top-k");
     EXPECT_EQ(parameter_of({{"strict", true}, {"tempp", 1}}), "tempp");
+    EXPECT_EQ(parameter_of({{"strict", true}, {"temperature", 5}}), "temperature");
+    EXPECT_EQ(parameter_of({{"session_id", std::string(400, 'x')}}), "session_id");
     EXPECT_EQ(parameter_of({{"prefix", "\xff"}}), "prefix");
     EXPECT_EQ(parameter_of({{"grammar", "root ::= "}, {"json_schema", Parameters{{"type", "object"}}}}),
               "json_schema");

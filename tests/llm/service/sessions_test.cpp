@@ -130,7 +130,10 @@ TEST(Sessions, AreBusyWhenAllRun) {
 
 TEST(Sessions, RefuseANameBeyondMeasure) {
     Sessions sessions(SessionSettings{});
-    EXPECT_THAT(sessions.open(std::string(300, 'x')).error().message, testing::HasSubstr("300 bytes"));
+    EXPECT_TRUE(sessions.open(std::string(256, 'x')).ok());
+    const Error error = sessions.open(std::string(257, 'x')).error();
+    EXPECT_THAT(error.message, testing::HasSubstr("257 bytes"));
+    EXPECT_EQ(error.parameter, "session_id");
 }
 
 TEST(Sessions, CloseWhatIsIdleForTooLongUnlessToldNotTo) {

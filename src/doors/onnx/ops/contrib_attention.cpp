@@ -15,11 +15,6 @@ namespace {
 
 constexpr double kMasked = -10000;
 
-/// What both sides of an attention have.
-struct Sides {
-    Operand query, key, value;
-};
-
 /// [1, 1, steps, past + steps]: a query sees the keys before it and its own.
 Operand causal_bias(OpWriter& g, const Dim& steps, const Dim& past, ElementType type) {
     const Dim total = past + steps;
@@ -50,23 +45,6 @@ Operand length_bias(OpWriter& g, const Operand& ends, const Dim& batch, const Di
         holds = g.op("logical_and", {holds, after});
     }
     return shut_where_not(g, holds, value, type);
-}
-
-/// Of a mask of 0 and 1 (of keys, or of queries and keys), or of the sequences' lengths and starts.
-Operand key_bias(OpWriter& g, const Node& node, const Operand& mask, const Dim& batch, const Dim& total,
-                 ElementType type) {
-    const double value = node.real("mask_filter_value", kMasked);
-    const Shape s = g.shape(mask);
-    if (s.size() == 1) return length_bias(g, g.cast(mask, ElementType::i64), batch, total, value, type);
-    if (s.size() != 2 && s.size() != 3)
-        throw Refused(
-            fmt::format("the mask has {} dimensions; lengths, masks of keys and of both sides are read",
-                        s.size()),
-            "Export the model with a mask of the shape [batch, keys] or [batch, queries, keys]");
-    const Operand holds =
-        mask->type == ElementType::boolean ? mask : g.op("not_equal", {mask, known(0, mask->type)});
-    const Shape shape = s.size() == 2 ? Shape{s[0], 1, 1, s[1]} : Shape{s[0], 1, s[1], s[2]};
-    return shut_where_not(g, g.reshape(holds, shape), value, type);
 }
 
 void extend(OpWriter& g, Sides& of, const Operand& past_key, const Operand& past_value) {
@@ -126,7 +104,29 @@ std::vector<Operand> projection_biases(OpWriter& g, const Operand& bias, const O
     return {g.cut(bias, 0, 0, width), g.cut(bias, 0, width, width), g.cut(bias, 0, 2 * width, last)};
 }
 
-/// Queries, keys and values apart, with the biases of their projections.
+}  // namespace
+
+Operand sum_of_given(OpWriter& g, const Operand& a, const Operand& b) {
+    if (!a || !b) return a ? a : b;
+    return g.op("add", {a, b});
+}
+
+Operand key_bias(OpWriter& g, const Node& node, const Operand& mask, const Dim& batch, const Dim& total,
+                 ElementType type) {
+    const double value = node.real("mask_filter_value", kMasked);
+    const Shape s = g.shape(mask);
+    if (s.size() == 1) return length_bias(g, g.cast(mask, ElementType::i64), batch, total, value, type);
+    if (s.size() != 2 && s.size() != 3)
+        throw Refused(
+            fmt::format("the mask has {} dimensions; lengths, masks of keys and of both sides are read",
+                        s.size()),
+            "Export the model with a mask of the shape [batch, keys] or [batch, queries, keys]");
+    const Operand holds =
+        mask->type == ElementType::boolean ? mask : g.op("not_equal", {mask, known(0, mask->type)});
+    const Shape shape = s.size() == 2 ? Shape{s[0], 1, 1, s[1]} : Shape{s[0], 1, s[1], s[2]};
+    return shut_where_not(g, g.reshape(holds, shape), value, type);
+}
+
 Sides multi_head_operands(OpWriter& g, const Node& node, bool in_rows) {
     const Operand query = node.x(), key = node.optional(1), value = node.optional(2), bias = node.optional(3);
     const std::int64_t heads = node.integer("num_heads", 0);
@@ -169,13 +169,6 @@ Results multi_head_attention(OpWriter& g, const Node& node) {
         bias = sum_of_given(g, bias, causal_bias(g, g.shape(of.query).at(along), before, type));
     const Operand y = attended_heads(g, node, of.query, of.key, of.value, bias, in_rows);
     return {y, node.wants(1) ? of.key : nullptr, node.wants(2) ? of.value : nullptr};
-}
-
-}  // namespace
-
-Operand sum_of_given(OpWriter& g, const Operand& a, const Operand& b) {
-    if (!a || !b) return a ? a : b;
-    return g.op("add", {a, b});
 }
 
 Operand attended_heads(OpWriter& g, const Node& node, const Operand& query, const Operand& key,

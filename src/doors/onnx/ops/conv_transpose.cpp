@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "doors/onnx/ops/convolution.h"
+#include "doors/onnx/ops/onnx_node.h"
 #include "doors/onnx/ops/padding.h"
 
 /// Transposed convolutions of one, two and three dimensions.
@@ -132,13 +133,24 @@ Operand conv_transpose(OpWriter& g, const Node& node) {
     return transposed(g, std::move(of));
 }
 
+/// ONNX Runtime's, of pads that are an input.
+Operand conv_transpose_with_pads(OpWriter& g, const Node& node) {
+    Node plain = onnx_node(node, "ConvTranspose", 11, {node.x(), node.operand(1), node.optional(3)});
+    if (node.optional(2)) plain.set("pads", node.integers(2, "the pads"));
+    return conv_transpose(g, plain);
+}
+
 }  // namespace
 
 std::span<const Operator> conv_transpose_operators() {
     static const Operator kOperators[] = {
         {"ConvTranspose", 1, conv_transpose,
          "2..3 -> 1, auto_pad string, dilations ints, group int, kernel_shape ints, output_padding ints, "
-         "output_shape ints, pads ints, strides ints"}};
+         "output_shape ints, pads ints, strides ints"},
+        {"ConvTransposeWithDynamicPads", 1, conv_transpose_with_pads,
+         "2..4 -> 1, auto_pad string, dilations ints, group int, kernel_shape ints, output_padding ints, "
+         "strides ints",
+         kMicrosoft}};
     return kOperators;
 }
 

@@ -1,5 +1,6 @@
 #include "doors/onnx/ops/convolution.h"
 #include "doors/onnx/ops/normalization.h"
+#include "doors/onnx/reading/numbers.h"
 
 /// Parts of gated layers, ONNX's and ONNX Runtime's: what they define by other operators.
 namespace headrace::onnx {
@@ -138,6 +139,85 @@ Results linear_attention_gate(OpWriter& g, const Node& node) {
     return results;
 }
 
+// --- ONNX Runtime's streams side by side (arXiv:2409.19606)
+
+/// [..., branches, width], which may lie flat with num_branches.
+Operand grouped_streams(OpWriter& g, const Node& node) {
+    const Operand x = g.cast(node.x(), ElementType::f32);
+    const std::int64_t branches = node.integer("num_branches", 0);
+    invalid_if(g.rank(x) < (branches > 0 ? 1 : 2), "the streams have {} dimensions, too few for branches",
+               g.rank(x));
+    if (branches <= 0) return x;
+    const std::int64_t whole = g.fixed(g.shape(x).back(), "the last axis");
+    invalid_if(whole % branches != 0, "the last axis of {} is no multiple of num_branches, {}", whole,
+               branches);
+    return in_parts(g, x, whole / branches, "the width of a branch");
+}
+
+/// Gates of branches, or of their elements, as they broadcast to the streams.
+Operand gates_of_streams(OpWriter& g, const Operand& given, const Operand& streams) {
+    const Operand gates = g.cast(given, ElementType::f32);
+    const int rank = g.rank(streams);
+    if (g.rank(gates) == rank) return gates;
+    invalid_if(g.rank(gates) != rank - 1, "the gates have {} dimensions for {} of the streams", g.rank(gates),
+               rank);
+    const Dim branches = g.shape(streams).at(static_cast<std::size_t>(rank - 2));
+    if (is_same(g.shape(gates).back(), branches)) return g.add_axes(gates, 1);
+    return g.reshape(gates, g.shape(streams));
+}
+
+/// The streams' sum by gates.
+Operand hyper_connection_pre_mix(OpWriter& g, const Node& node) {
+    const Operand streams = grouped_streams(g, node);
+    const Operand gated = g.op("mul", {streams, gates_of_streams(g, node.operand(1), streams)});
+    const Operand sum = g.op("reduce_sum", {gated}, {{"axes", std::vector<std::int64_t>{g.rank(gated) - 2}}});
+    return g.cast(g.times(sum, node.real("reduction_scale", 1)), node.x()->type);
+}
+
+/// Streams that are mixed, and a block's result added to each by its gates.
+Operand hyper_connection_post_mix(OpWriter& g, const Node& node) {
+    const Operand streams = grouped_streams(g, node);
+    Operand block = g.cast(node.operand(1), ElementType::f32), mixed = streams;
+    const int rank = g.rank(streams);
+    invalid_if(g.rank(block) != rank - 1, "the block's output has {} dimensions for {} of the streams",
+               g.rank(block), rank);
+    Shape sizes = g.shape(block);
+    sizes.insert(sizes.end() - 1, 1);
+    block = g.reshape(block, sizes);
+    if (node.optional(3)) {
+        const Operand mix = g.cast(node.operand(3), ElementType::f32);
+        invalid_if(g.rank(mix) != rank, "the stream's mix has {} dimensions for {} of the streams",
+                   g.rank(mix), rank);
+        std::vector<std::int64_t> order = counted_list(rank);
+        std::swap(order[order.size() - 1], order[order.size() - 2]);
+        mixed = g.op("matmul", {g.transpose(mix, order), streams});
+    }
+    const Operand added = g.op("mul", {gates_of_streams(g, node.operand(2), streams), block});
+    return g.cast(g.reshape(g.op("add", {mixed, added}), g.shape(node.x())), node.x()->type);
+}
+
+/// A value of all streams by the likeness of their keys and queries; and normalised, where that is wanted.
+Results engram_gate(OpWriter& g, const Node& node) {
+    const auto real = [&](std::size_t i) { return g.cast(node.operand(i), ElementType::f32); };
+    const Operand key = real(0), query = real(1), value = real(2);
+    invalid_if(g.rank(key) != 4 || g.rank(query) != 4 || g.rank(value) != 3,
+               "keys, queries and values have {}, {} and {} dimensions, not 4, 4 and 3", g.rank(key),
+               g.rank(query), g.rank(value));
+    const double epsilon = node.real("epsilon", 1e-5);
+    const Shape s = g.shape(key), v = g.shape(value);
+    const Operand likeness =
+        g.op("mul", {rms_norm(g, key, real(3), 3, epsilon), rms_norm(g, query, real(4), 3, epsilon)});
+    const NamedAttrs last{{"axes", std::vector<std::int64_t>{3}}, {"keep_dimensions", true}};
+    const Operand root = g.op("sqrt", {g.at_run_time(s[3], ElementType::f32)});
+    const Operand dot = g.op("div", {g.op("reduce_sum", {likeness}, last), root});
+    const Operand size = g.op("max", {g.op("abs", {dot}), known(1e-6, ElementType::f32)});
+    const Operand gate = g.op("sigmoid", {g.op("mul", {g.op("sign", {dot}), g.op("sqrt", {size})})});
+    const Operand y = g.op("mul", {gate, g.reshape(value, {v[0], v[1], 1, v[2]})});
+    Results results{g.cast(y, node.x()->type)};
+    if (node.wants(1)) results.push_back(g.cast(rms_norm(g, y, real(5), 3, epsilon), node.x()->type));
+    return results;
+}
+
 }  // namespace
 
 std::span<const Operator> gated_operators() {
@@ -148,8 +228,12 @@ std::span<const Operator> gated_operators() {
         {"CausalConvWithState", 1, contrib_causal_convolution,
          "2..4 -> 2, activation string, channels_last int, dilation int, ndim int, state_window int",
          kMicrosoft},
+        {"EngramGate", 1, engram_gate, "5..6 -> 1..2, epsilon float", kMicrosoft},
         {"GatedAdd", 1, gated_add, "3 -> 1", kMicrosoft},
         {"GatedRMSNorm", 1, gated_rms_norm, "3 -> 1, activation string, epsilon float", kMicrosoft},
+        {"HyperConnectionPostMix", 1, hyper_connection_post_mix, "3..4 -> 1, num_branches int", kMicrosoft},
+        {"HyperConnectionPreMix", 1, hyper_connection_pre_mix,
+         "2 -> 1, num_branches int, reduction_scale float", kMicrosoft},
         {"LinearAttentionGate", 1, linear_attention_gate, "3..4 -> 1..2", kMicrosoft},
         {"SwiGLU", 28, swiglu, "2 -> 1, alpha float"},
     };

@@ -1,3 +1,5 @@
+#include "doors/onnx/ops/group_query_attention.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,23 +22,6 @@ void check_group_query(const Node& node) {
             "Export the model with a cache of floats as long as the sequence, or run it with ONNX Runtime");
     for (const std::size_t weight : {14, 15})
         refuse_if(node.optional(weight) != nullptr, "input {} is given, a norm of the operands", weight);
-}
-
-/// Queries, keys and values with their heads apart.
-std::vector<Operand> grouped_operands(OpWriter& g, const Node& node, std::int64_t heads,
-                                      std::int64_t groups) {
-    if (node.optional(1))
-        return {split_heads(g, node.x(), heads), split_heads(g, node.operand(1), groups),
-                split_heads(g, node.operand(2), groups)};
-    const Shape s = extents_of_rank(g, node.x(), 3, "the packed operand");
-    const std::int64_t width = g.fixed(s[2], "the width of the operands");
-    invalid_if(heads < 1 || groups < 1 || heads > width || groups > width || heads + 2 * groups > width,
-               "num_heads is {} and kv_num_heads {}, for a width of {}", heads, groups, width);
-    const std::int64_t each = width / (heads + 2 * groups);
-    const auto part = [&](std::int64_t start, std::int64_t n) {
-        return split_heads(g, g.cut(node.x(), 2, start * each, n * each), n);
-    };
-    return {part(0, heads), part(heads, groups), part(heads + groups, groups)};
 }
 
 /// The cache with the new rows behind each sequence's own.
@@ -95,18 +80,6 @@ Operand grouped_by_parts(OpWriter& g, const Node& node, const std::vector<Operan
     return g.reshape(y, {q[0], q[1], q[2], g.shape(of[2]).at(3)});
 }
 
-/// Queries and keys, turned by the angles of their places.
-void turn_by_places(OpWriter& g, const Node& node, std::vector<Operand>& of, const Operand& places) {
-    const Shape s = g.shape(of[0]);
-    Operand turned = node.optional(9) ? g.cast(node.operand(9), ElementType::i64) : places;
-    turned = g.expand(turned, {s.at(0), s.at(2)});
-    const Operand cos = g.op("gather", {node.operand(7), turned}, {{"axis", 0}});
-    const Operand sin = g.op("gather", {node.operand(8), turned}, {{"axis", 0}});
-    const Dim width = extents_of_rank(g, cos, 3, "the cosines of the places")[2] * 2;
-    for (const std::size_t i : {0, 1})
-        of[i] = rotated(g, of[i], cos, sin, node.flag("rotary_interleaved", false), width);
-}
-
 /// Queries of a head and its group's keys; new keys and values go behind those of earlier steps.
 Results group_query_attention(OpWriter& g, const Node& node) {
     check_group_query(node);
@@ -117,11 +90,9 @@ Results group_query_attention(OpWriter& g, const Node& node) {
     const Dim batch = g.shape(of[0]).at(0), steps = g.shape(of[0]).at(2);
     const ElementType number = ElementType::i64, type = of[0]->type;
     const Operand lengths = g.plus(g.reshape(g.cast(node.operand(5), number), {batch}), Item(1));
-    const Operand before =
-        g.op("max", {g.op("sub", {lengths, g.at_run_time(steps, number)}), known(0, number)});
-    const Operand places =
-        g.op("add", {g.reshape(before, {batch, 1}), g.reshape(g.positions(steps), {1, steps})});
-    if (node.flag("do_rotary", false)) turn_by_places(g, node, of, places);
+    const Operand places = places_of_steps(g, lengths, batch, steps);
+    if (node.flag("do_rotary", false))
+        turn_by_places(g, node, of, node.optional(9) ? g.cast(node.operand(9), number) : places, 7);
     of[1] = extended_cache(g, node.optional(3), of[1], places);
     of[2] = extended_cache(g, node.optional(4), of[2], places);
     Operand bias = visible_keys(g, node, places, lengths, g.shape(of[1]).at(2), type);
@@ -223,6 +194,40 @@ Operand contrib_mrotary_embedding(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+std::vector<Operand> grouped_operands(OpWriter& g, const Node& node, std::int64_t heads,
+                                      std::int64_t groups) {
+    if (node.optional(1))
+        return {split_heads(g, node.x(), heads), split_heads(g, node.operand(1), groups),
+                split_heads(g, node.operand(2), groups)};
+    const Shape s = extents_of_rank(g, node.x(), 3, "the packed operand");
+    const std::int64_t width = g.fixed(s[2], "the width of the operands");
+    invalid_if(heads < 1 || groups < 1 || heads > width || groups > width || heads + 2 * groups > width,
+               "num_heads is {} and kv_num_heads {}, for a width of {}", heads, groups, width);
+    const std::int64_t each = width / (heads + 2 * groups);
+    const auto part = [&](std::int64_t start, std::int64_t n) {
+        return split_heads(g, g.cut(node.x(), 2, start * each, n * each), n);
+    };
+    return {part(0, heads), part(heads, groups), part(heads + groups, groups)};
+}
+
+void turn_by_places(OpWriter& g, const Node& node, std::vector<Operand>& of, const Operand& places,
+                    std::size_t tables) {
+    const Shape s = g.shape(of[0]);
+    const Operand turned = g.expand(places, {s.at(0), s.at(2)});
+    const Operand cos = g.op("gather", {node.operand(tables), turned}, {{"axis", 0}});
+    const Operand sin = g.op("gather", {node.operand(tables + 1), turned}, {{"axis", 0}});
+    const Dim width = extents_of_rank(g, cos, 3, "the cosines of the places")[2] * 2;
+    for (const std::size_t i : {0, 1})
+        of[i] = rotated(g, of[i], cos, sin, node.flag("rotary_interleaved", false), width);
+}
+
+Operand places_of_steps(OpWriter& g, const Operand& lengths, const Dim& batch, const Dim& steps) {
+    const ElementType number = ElementType::i64;
+    const Operand before =
+        g.op("max", {g.op("sub", {lengths, g.at_run_time(steps, number)}), known(0, number)});
+    return g.op("add", {g.reshape(before, {batch, 1}), g.reshape(g.positions(steps), {1, steps})});
+}
 
 std::span<const Operator> group_query_attention_operators() {
     static const Operator kOperators[] = {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-/// Products of matrices.
+/// Products, determinants and inverses of matrices.
 namespace headrace::onnx {
 namespace {
 
@@ -47,6 +47,18 @@ Operand gemm(OpWriter& g, const Node& node) {
     return c ? g.op("add", {scaled, g.times(c, beta)}) : scaled;
 }
 
+// --- of square matrices
+
+/// In f64 or f32.
+Operand of_square(OpWriter& g, std::string_view op, const Operand& x) {
+    invalid_if(g.rank(x) < 2, "the input has {} dimensions; 2 are the least", g.rank(x));
+    const ElementType through = x->type == ElementType::f64 ? ElementType::f64 : ElementType::f32;
+    return g.cast(g.op(op, {g.cast(x, through)}), x->type);
+}
+
+Operand determinant(OpWriter& g, const Node& node) { return of_square(g, "determinant", node.x()); }
+Operand inverse(OpWriter& g, const Node& node) { return of_square(g, "matrix_inverse", node.x()); }
+
 }  // namespace
 
 Operand matrix_product(OpWriter& g, Operand a, Operand b) {
@@ -64,10 +76,12 @@ Operand matrix_product(OpWriter& g, Operand a, Operand b) {
 
 std::span<const Operator> linear_algebra_operators() {
     static const Operator kOperators[] = {
+        {"Det", 11, determinant, "1 -> 1"},
         {"Gemm", 1, gemm,
          "3 -> 1, alpha float, beta float, broadcast int, transA int, transB int; 7: 3 -> 1, alpha float, "
          "beta float, transA int, transB int; 11: 2..3 -> 1, alpha float, beta float, transA int, transB "
          "int"},
+        {"Inverse", 1, inverse, "1 -> 1", kMicrosoft},
         {"MatMul", 1, matmul, "2 -> 1"}};
     return kOperators;
 }

@@ -199,31 +199,6 @@ Operand cumulative_product(OpWriter& g, const Node& node) {
     });
 }
 
-/// By Laplace's formula, of matrices up to 3 x 3.
-Operand determinant(OpWriter& g, const Node& node) {
-    const Operand x = node.x();
-    const Shape sizes = g.shape(x);
-    invalid_if(sizes.size() < 2, "the input has {} dimensions; 2 are the least", sizes.size());
-    const Dim rows = sizes[sizes.size() - 2], columns = sizes.back();
-    refuse_if(!(rows == columns) || rows.is_symbolic() || rows.size() < 1 || rows.size() > 3,
-              "the input is of matrices of {} x {}; square ones up to 3 x 3 are read", rows.str(),
-              columns.str());
-    const int batch_rank = static_cast<int>(sizes.size()) - 2;
-    const Shape batch(sizes.begin(), sizes.end() - 2);
-    const auto at = [&](int i, int j) {
-        return g.reshape(g.cut(g.cut(x, batch_rank, i, 1), batch_rank + 1, j, 1), batch);
-    };
-    const auto minor = [&](int i, int j, int k, int m) {
-        return g.op("sub", {g.op("mul", {at(i, k), at(j, m)}), g.op("mul", {at(i, m), at(j, k)})});
-    };
-    if (rows.is(1)) return g.op("identity", {at(0, 0)});
-    if (rows.is(2)) return minor(0, 1, 0, 1);
-    const Operand first = g.op("mul", {at(0, 0), minor(1, 2, 1, 2)});
-    const Operand second = g.op("mul", {at(0, 1), minor(1, 2, 0, 2)});
-    const Operand third = g.op("mul", {at(0, 2), minor(1, 2, 0, 1)});
-    return g.op("add", {g.op("sub", {first, second}), third});
-}
-
 }  // namespace
 
 std::span<const Operator> reduction_operators() {
@@ -234,7 +209,6 @@ std::span<const Operator> reduction_operators() {
          "1 -> 1, axis int, keepdims int; 12: 1 -> 1, axis int, keepdims int, select_last_index int"},
         {"CumProd", 26, cumulative_product, "2 -> 1, exclusive int, reverse int"},
         {"CumSum", 11, cumulative_sum, "2 -> 1, exclusive int, reverse int"},
-        {"Det", 11, determinant, "1 -> 1"},
         {"Hardmax", 1, hardmax, "1 -> 1, axis int"},
         {"LogSoftmax", 1, log_softmax, "1 -> 1, axis int"},
         {"ReduceL1", 1, reduction("reduce_l1"),

@@ -65,6 +65,49 @@ Operand max_roi_pool(OpWriter& g, const Node& node) {
     return g.cast(y, x->type);
 }
 
+/// The rows or columns of a crop's points, [regions, count]: from the first corner to the last one, in
+/// elements; the middle where there is one point. In ONNX Runtime's order, since 1 ulp outside is outside.
+Operand crop_places(OpWriter& g, const Operand& first, const Operand& last, const Dim& extent,
+                    const Dim& count) {
+    const ElementType type = first->type;
+    const Item whole(extent - 1);
+    const Operand middle = g.times(g.times(g.op("add", {first, last}), 0.5), whole);
+    if (count.is(1)) return middle;
+    const Operand gaps = g.at_run_time(Item(count - 1), type);
+    const Operand step = g.op("div", {g.times(g.op("sub", {last, first}), whole), gaps});
+    const Operand along = g.op("mul", {g.reshape(g.positions(count, type), {1, count}), step});
+    const Operand places = g.op("add", {g.times(first, whole), along});
+    if (!count.is_symbolic()) return places;
+    const Operand is_one = g.op("equal", {gaps, known(0, type)});
+    return g.op("where", {is_one, middle, places});
+}
+
+/// Crops of images between corners in parts of the image, each of one size.
+Operand crop_and_resize(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    const std::string mode = node.text("mode", "bilinear");
+    invalid_if(mode != "bilinear" && mode != "nearest", "mode is '{}'; bilinear and nearest are there", mode);
+    invalid_if(g.rank(x) != 4, "the input has {} dimensions; images of 4 are read", g.rank(x));
+    const ElementType through = region_type(x);
+    const Operand regions = rows_of(g, g.cast(node.operand(1), through), 4);
+    invalid_if(g.rank(regions) != 2 || !g.shape(regions)[1].is(4),
+               "the regions have the shape {}, not [n, 4]", str(g.shape(regions)));
+    const Shape size = dims_of(g, node, 3, "crop_size"), image = g.shape(x);
+    invalid_if(size.size() != 2, "crop_size (input 3) has {} numbers; a height and a width", size.size());
+    for (const Dim& extent : size)
+        invalid_if(!extent.is_symbolic() && extent.size() < 1, "crop_size (input 3) is {}; at least 1",
+                   str(size));
+    const Operand images = checked_numbers(g, g.cast(node.operand(2), ElementType::i64),
+                                           "the number of a region's image", 0, image[0] - 1);
+    const auto corner = [&](std::int64_t i) { return g.cut(regions, 1, i, 1); };
+    const Operand y = g.op("sample_regions",
+                           {g.cast(x, through), crop_places(g, corner(0), corner(2), image[2], size[0]),
+                            crop_places(g, corner(1), corner(3), image[3], size[1]), images},
+                           {{"mode", mode == "nearest" ? "nearest" : "linear"},
+                            {"outside", node.real("extrapolation_value", 0)}});
+    return g.cast(y, x->type);
+}
+
 /// A product of the filters with the elements that the offsets choose.
 Operand deform_conv(OpWriter& g, const Node& node) {
     const Operand x = node.optional(0), weight = node.optional(1), offset = node.optional(2);
@@ -103,6 +146,7 @@ Operand deform_conv(OpWriter& g, const Node& node) {
 
 std::span<const Operator> regions_operators() {
     static const Operator kOperators[] = {
+        {"CropAndResize", 1, crop_and_resize, "4 -> 1, extrapolation_value float, mode string", kMicrosoft},
         {"DeformConv", 19, deform_conv,
          "3..5 -> 1, dilations ints, group int, kernel_shape ints, offset_group int, pads ints, strides "
          "ints"},

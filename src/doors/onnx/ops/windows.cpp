@@ -84,6 +84,7 @@ Operand cosine_window(OpWriter& g, const Node& node, const std::array<double, 3>
     invalid_if(product_of(g.shape(node.x())) != Dim(1), "the size has the shape {}; it is one number",
                shortened_text(str(g.shape(node.x()))));
     const Dim size = extents_of(g, g.reshape(node.x(), {1})).at(0);
+    invalid_if(!size.is_symbolic() && size.size() < 0, "the size is {}; at least 0 is right", size.size());
     const bool is_periodic = node.flag("periodic", true);
     const Operand steps = g.at_run_time(is_periodic ? size : size - 1, kSingle);
     const Operand step = g.op("div", {known(2 * std::numbers::pi, kSingle), steps});

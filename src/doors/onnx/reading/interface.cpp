@@ -23,6 +23,72 @@ bool joins(const NodeMessage& node, std::string_view input, std::int64_t axis, s
     return rank > 0 && (own % rank + rank) % rank == axis;
 }
 
+using NamedInputs = std::unordered_map<std::string_view, const ValueMessage*>;
+using InputDimensions = std::set<std::pair<std::string_view, std::size_t>>;
+
+/// Dimensions of inputs that nodes join, and those that they read otherwise.
+struct InputReaders {
+    InputDimensions joined, other;
+
+    bool has(std::string_view input) const {
+        const auto is_in = [&](const InputDimensions& dimensions) {
+            const auto at = dimensions.lower_bound({input, 0});
+            return at != dimensions.end() && at->first == input;
+        };
+        return is_in(joined) || is_in(other);
+    }
+    void add(const InputReaders& more) {
+        joined.insert(more.joined.begin(), more.joined.end());
+        other.insert(more.other.begin(), more.other.end());
+    }
+};
+
+/// What one branch of a condition alone reads is not there for the other one: a decoder's past before its
+/// first step.
+InputReaders of_branches(const std::vector<InputReaders>& branches) {
+    InputReaders all;
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+        const auto is_shared = [&](const auto& dimension) {
+            for (std::size_t k = 0; k < branches.size(); ++k)
+                if (k != i && branches[k].has(dimension.first)) return true;
+            return false;
+        };
+        all.joined.insert(branches[i].joined.begin(), branches[i].joined.end());
+        for (const auto& dimension : branches[i].other)
+            (is_shared(dimension) ? all.other : all.joined).insert(dimension);
+    }
+    return all;
+}
+
+/// Deeper bodies are refused when their nodes are read.
+constexpr int kMostReadDepth = 64;
+
+Result<InputReaders> readers_of(const GraphMessage& graph, const NamedInputs& inputs, int depth) {
+    InputReaders all;
+    if (depth > kMostReadDepth) return all;
+    for (Bytes bytes : graph.nodes) {
+        HR_ASSIGN(const NodeMessage node, decode_node(bytes));
+        for (std::string_view name : node.inputs) {
+            const auto at = inputs.find(name);
+            if (at == inputs.end()) continue;
+            const auto rank = static_cast<std::int64_t>(at->second->type.shape.size());
+            for (std::int64_t axis = 0; axis < rank; ++axis)
+                (joins(node, name, axis, rank) ? all.joined : all.other)
+                    .emplace(name, static_cast<std::size_t>(axis));
+        }
+        std::vector<InputReaders> bodies;
+        for (const AttributeMessage& attribute : node.attributes) {
+            if (attribute.graph.empty()) continue;
+            HR_ASSIGN(const GraphMessage body, decode_graph(attribute.graph));
+            HR_ASSIGN(InputReaders readers, readers_of(body, inputs, depth + 1));
+            bodies.push_back(std::move(readers));
+        }
+        if (node.op == "If") bodies = {of_branches(bodies)};
+        for (const InputReaders& readers : bodies) all.add(readers);
+    }
+    return all;
+}
+
 std::string trimmed(std::string_view text) {
     const auto begin = text.find_first_not_of(' ');
     if (begin == std::string_view::npos) return "";
@@ -56,23 +122,14 @@ std::int64_t checked_size(std::int64_t value, std::string_view name) {
 }  // namespace
 
 Result<std::set<std::string, std::less<>>> perhaps_empty(const GraphMessage& graph) {
-    std::unordered_map<std::string_view, const ValueMessage*> inputs;
+    NamedInputs inputs;
     for (const ValueMessage& v : graph.inputs) inputs.emplace(v.name, &v);
-    std::set<std::pair<std::string_view, std::size_t>> read, other;  // inputs' dimensions
-    for (Bytes bytes : graph.nodes) {
-        HR_ASSIGN(const NodeMessage node, decode_node(bytes));
-        for (std::string_view name : node.inputs) {
-            const auto at = inputs.find(name);
-            if (at == inputs.end()) continue;
-            const auto rank = static_cast<std::int64_t>(at->second->type.shape.size());
-            for (std::int64_t axis = 0; axis < rank; ++axis)
-                (joins(node, name, axis, rank) ? read : other).emplace(name, static_cast<std::size_t>(axis));
-        }
-    }
+    HR_ASSIGN(const auto readers, readers_of(graph, inputs, 0));
     std::set<std::string, std::less<>> joined, others;
     for (const ValueMessage& v : graph.inputs)
         for (std::size_t axis = 0; axis < v.type.shape.size(); ++axis) {
-            const bool is_joined = read.contains({v.name, axis}) && !other.contains({v.name, axis});
+            const bool is_joined =
+                readers.joined.contains({v.name, axis}) && !readers.other.contains({v.name, axis});
             (is_joined ? joined : others).emplace(v.type.shape[axis].name);
         }
     std::erase_if(joined, [&](const std::string& name) { return name.empty() || others.contains(name); });

@@ -69,9 +69,7 @@ ValueId OpWriter::constant(const Operand& x) {
 void OpWriter::align(Elements& elements) {
     const std::shared_ptr<const Constant> given = std::move(elements.data);
     elements.data = value_or_refuse(copy_constant(given->bytes, "a tensor's elements"));
-    if (!given->mapped) return;
-    if (!shared_.pages) shared_.pages.emplace();
-    shared_.pages->give_back(given->bytes);
+    if (given->mapped) shared_.pages.give_back(given->bytes);
 }
 
 ValueId OpWriter::capture(const Operand& /*x*/) {
@@ -110,7 +108,10 @@ std::vector<Operand> OpWriter::ops(std::string_view name, std::vector<Operand> o
     if (!operands.empty() && all_known(operands)) {
         if (auto found = folded({*def, box, attrs, operands})) {
             for (Folded& f : *found) {
-                results.push_back(known(std::move(f.elements), element_type(f.stored)));
+                Elements& e = f.elements;
+                const ElementType type = element_type(f.stored);
+                results.push_back(e.are_numbers() ? known(std::move(e), type)
+                                                  : known(std::move(e.items), std::move(e.shape), type));
                 count(results.back());
             }
         }

@@ -49,7 +49,7 @@ struct Shared {
     std::map<std::string, Dim> symbols;
     std::vector<std::shared_ptr<OpWriter>>
         bodies;                      ///< of all graphs: operands know their graph by its address
-    std::optional<FilePages> pages;  ///< of the model, once some are given back
+    FilePages pages;                 ///< of the model
     std::int64_t channel_block = 0;  ///< where the model has images of such blocks: channel_block.h
 };
 

@@ -149,6 +149,7 @@ Operand OpWriter::filled(double number, ElementType type, const Shape& wanted) {
 
 Operand OpWriter::positions(const Dim& count, ElementType type) {
     if (!count.is_symbolic()) {
+        invalid_if(count.size() < 0, "the number of places is {}; at least 0 is right", count.size());
         check_extent(count.size());
         std::vector<std::int64_t> places(static_cast<std::size_t>(count.size()));
         std::iota(places.begin(), places.end(), 0);

@@ -156,6 +156,15 @@ private:
     bool has_started_ = false;
 };
 
+/// "'messages.0.content' is empty" as their API writes it: "messages.0.content: is empty".
+std::string anthropic_message(const ApiError& error) {
+    std::string message = error.what();
+    if (error.field.empty()) return message;
+    const std::string quoted = "'" + error.field + "' ";
+    if (message.starts_with(quoted)) message.erase(0, quoted.size());
+    return message.starts_with(error.field + ":") ? message : error.field + ": " + message;
+}
+
 }  // namespace
 
 Json anthropic_error(const ApiError& error) {
@@ -173,14 +182,24 @@ Json anthropic_error(const ApiError& error) {
         case 501: type = "api_error"; break;
         default: break;
     }
-    return {{"type", "error"}, {"error", {{"type", type}, {"message", error.what()}}}};
+    return {{"type", "error"}, {"error", {{"type", type}, {"message", anthropic_message(error)}}}};
 }
+
+namespace {
+
+/// Clients name what they try of their API in a header.
+bool interleaves_thinking(const HttpRequest& http) {
+    return http.header("anthropic-beta").find("interleaved-thinking") != std::string_view::npos;
+}
+
+}  // namespace
 
 HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
     service.check_request(body);
-    ChatBody chat = anthropic_request(body, model->info(), true);
+    ChatBody chat =
+        anthropic_request(body, model->info(), {.interleaves_thinking = interleaves_thinking(http)});
     Task task{.requests = {std::move(chat.request)}, .options = std::move(chat.options)};
     task.options.streams = Fields(body).flag("stream").value_or(false);
     Parameters& parameters = task.requests.front().parameters;
@@ -192,7 +211,7 @@ HttpResponse anthropic_messages(Service& service, const HttpRequest& http) {
 HttpResponse anthropic_tokens(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
-    const ChatBody chat = anthropic_request(body, model->info(), false);
+    const ChatBody chat = anthropic_request(body, model->info(), {.needs_limit = false});
     return {.body =
                 text_of({{"input_tokens", model->render(chat.request, chat.options.names).tokens.size()}})};
 }

@@ -4,7 +4,13 @@
 
 namespace headrace::serve {
 
-/// A body of Anthropic's messages. needs_limit: `max_tokens` must be there. Throws ApiError.
-ChatBody anthropic_request(const Json& body, const ModelInfo& model, bool needs_limit);
+/// What of a body depends on the rest of its request.
+struct MessageRules {
+    bool needs_limit = true;            ///< `max_tokens` must be there
+    bool interleaves_thinking = false;  ///< so that thoughts between calls may be longer than the answer
+};
+
+/// A body of Anthropic's messages. Throws ApiError.
+ChatBody anthropic_request(const Json& body, const ModelInfo& model, const MessageRules& rules);
 
 }  // namespace headrace::serve

@@ -167,6 +167,7 @@ HttpResponse complete(Service& service, const HttpRequest& http, const Json& bod
     task.options.streams = fields.flag("stream").value_or(false);
     task.options.choices = choices_in(fields, {"n", "n_cmpl"});
     task.options.wanted_slot = wanted_slot(fields);
+    task.options.names["session_id"] = session_field(fields);
     check_limits(fields);
     Request request{.parameters = engine_parameters(body, kLlamaFields)};
     bound_sampling(request.parameters);

@@ -49,7 +49,7 @@ HttpResponse detokenize(Service& service, const HttpRequest& http) {
 HttpResponse apply_template(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
     const auto model = service.model_for(http, body);
-    const ChatBody chat = service.read_chat(body, *model);
+    const ChatBody chat = service.read_chat(body, *model, ChatRules::llama_server);
     return {.body = text_of({{"prompt", model->render(chat.request, chat.options.names).text}})};
 }
 

@@ -72,7 +72,8 @@ void read_context_size(const Fields& options, const ModelInfo& model, Parameters
 
 /// Of what a body has in its options.
 FieldNames ollama_names(const Fields& body) {
-    FieldNames names = {{"json_schema", "format"}, {"reasoning_effort", "think"}};
+    FieldNames names = {
+        {"json_schema", "format"}, {"reasoning_effort", "think"}, {"session_id", session_field(body)}};
     if (const Json* options = body.object("options"))
         for (const auto& [name, value] : options->items()) names[name] = "options." + name;
     return names;
@@ -284,7 +285,7 @@ HttpResponse ollama_chat(Service& service, const HttpRequest& http) {
     Request request = ollama_request(given, *model, shown);
     request.messages = ollama_messages(body);
     check_images(request.messages, model->info());
-    read_tools(body, request.parameters);
+    read_tools(body, kAnyToolName, request.parameters);
     check_can_call(request.parameters, model->info());
     request.parameters.set("parallel_tool_calls", true);
     if (ends_with_answer(request.messages)) request.parameters.set("continue_final_message", true);
@@ -306,6 +307,7 @@ HttpResponse ollama_generate(Service& service, const HttpRequest& http) {
     const auto model = named_language(service, http, given);
     Request request = ollama_request(given, *model, shown);
     shown.context = !is_raw;
+    read_session(body, request.parameters);
     read_prompt(body, *model, request);
     read_images(body, *model, request);
     return ollama_answer(body, http, model, std::move(request), std::move(shown));

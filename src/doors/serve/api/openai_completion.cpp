@@ -16,6 +16,8 @@ const std::set<std::string_view> kCompletionFields = {
     "echo",       "best_of", "suffix",   "user",           "id_slot",     "session",
     "session_id", "verbose", "messages", "tools",          "tool_choice", "previous_messages"};
 
+constexpr std::int64_t kMostLikeliest = 5;  // of each token
+
 /// OpenAI's older shape: lists beside each other. most: of the likeliest that are shown of each token,
 /// besides the token itself.
 Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
@@ -168,10 +170,12 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     task.options.wanted_slot = wanted_slot(fields);
     Request request{.parameters = engine_parameters(body, kCompletionFields)};
     bound_seed(request.parameters);
+    task.options.names["session_id"] = session_field(fields);
+    read_session(fields, request.parameters);
     if (const Json* wanted = fields.any("logprobs"); wanted && *wanted != false) {
         task.options.shows_probabilities = true;
         if (!wanted->is_number() && !wanted->is_boolean()) fields.wrong("logprobs", "an integer or true");
-        const std::int64_t count = wanted->is_number() ? *fields.integer("logprobs", 0, 100) : 1;
+        const std::int64_t count = wanted->is_number() ? *fields.integer("logprobs", 0, kMostLikeliest) : 1;
         task.options.likeliest = static_cast<std::size_t>(count);
         request.parameters.set("n_probs", std::max<std::int64_t>(1, count));
     }

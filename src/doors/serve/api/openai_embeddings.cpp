@@ -6,6 +6,21 @@
 #include "doors/serve/api/vectors.h"
 
 namespace headrace::serve {
+namespace {
+
+/// An empty text alone is read, as llama-server does.
+void check_texts(const Fields& fields, std::string_view key) {
+    constexpr std::size_t kMost = 2048;
+    const Json* texts = fields.any(key);
+    if (!texts || !texts->is_array() || (!texts->empty() && texts->front().is_number())) return;
+    if (texts->size() > kMost)
+        throw wrong_field(std::string(key),
+                          fmt::format("has {} texts; at most {} are taken", texts->size(), kMost));
+    for (std::size_t i = 0; i < texts->size(); ++i)
+        if ((*texts)[i] == "") throw wrong_field(fmt::format("{}[{}]", key, i), "is empty");
+}
+
+}  // namespace
 
 HttpResponse openai_embeddings(Service& service, const HttpRequest& http) {
     const Json body = parse_body(http.body);
@@ -24,7 +39,9 @@ HttpResponse openai_embeddings(Service& service, const HttpRequest& http) {
     std::int64_t tokens = 0;
     // llama-server's own name is taken, too.
     const bool is_old = !fields.any("input") && fields.any("content");
-    const std::vector<TextEmbedding> all = model.embed(is_old ? "content" : "input");
+    const std::string_view key = is_old ? "content" : "input";
+    check_texts(fields, key);
+    const std::vector<TextEmbedding> all = model.embed(key);
     for (std::size_t i = 0; i < all.size(); ++i) {
         tokens += all[i].tokens;
         const std::vector<float>& vector = all[i].vectors.front();

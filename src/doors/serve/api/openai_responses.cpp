@@ -10,13 +10,14 @@ namespace headrace::serve {
 namespace {
 
 ChatBody read_response(const Service& service, const Json& body, const ServedModel& model) {
+    const ResponseChat given = chat_of_response(body);
     try {
-        ChatBody chat = service.read_chat(chat_of_response(body), model);
+        ChatBody chat = service.read_chat(given.chat, model, ChatRules::responses);
         chat.request.parameters.set("drop_oldest", drops_oldest(body));
-        chat.options.names = names_of_response();
+        chat.options.names = given.names;
         return chat;
     } catch (const ApiError& error) {
-        throw renamed(error, names_of_response());
+        throw renamed(error, given.names);
     }
 }
 

@@ -9,7 +9,8 @@ HttpResponse page(Service& service, const HttpRequest&) {
     if (!service.options().offers_page) throw not_found("the page is turned off (--no-ui)");
     return {.type = "text/html; charset=utf-8",
             .body = std::string(kPage),
-            .headers = {{"Content-Security-Policy",
+            .headers = {{"Accept-Ranges", "none"},
+                        {"Content-Security-Policy",
                          "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                          "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"}}};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "doors/serve/request/fields.h"
@@ -55,8 +56,33 @@ void add_message(const Fields& item, Json& messages) {
         messages.push_back({{"role", role}, {"content", item.required("content")}});
 }
 
-/// An item of `input` as a message in the shape of chats.
-void add_item(const Json& given, const std::string& place, Json& messages) {
+/// Calls and their outputs, by their ids.
+class CallItems {
+public:
+    void call(const Fields& item) { waiting_.emplace(item.required_text("call_id"), item.name("call_id")); }
+    void output(const Fields& item) {
+        const std::string id = item.required_text("call_id");
+        if (!waiting_.contains(id) && !answered_.contains(id))
+            throw wrong_field(item.name("call_id"),
+                              fmt::format("is '{:.60}', and no function_call before it has that", id));
+        waiting_.erase(id);
+        answered_.insert(id);
+    }
+    /// At the input's end.
+    void check() const {
+        if (!waiting_.empty())
+            throw wrong_field(
+                waiting_.begin()->second,
+                fmt::format("is '{:.60}', and no function_call_output has that", waiting_.begin()->first));
+    }
+
+private:
+    std::map<std::string, std::string> waiting_;  // ids, and where they are
+    std::set<std::string> answered_;
+};
+
+/// An item of `input` as a message in the shape of chats. names: of what the message has elsewhere.
+void add_item(const Json& given, const std::string& place, Json& messages, FieldNames& names) {
     const Fields item(given, place);
     const std::string type = item.text("type").value_or("message");
     if (type == "message") {
@@ -69,7 +95,10 @@ void add_item(const Json& given, const std::string& place, Json& messages) {
              {{"name", item.required_text("name")}, {"arguments", item.required_text("arguments")}}}};
         const bool joins = !messages.empty() && messages.back()["role"] == "assistant";
         if (!joins) messages.push_back({{"role", "assistant"}, {"content", ""}});
-        messages.back()["tool_calls"].push_back(call);
+        Json& calls = messages.back()["tool_calls"];
+        names[fmt::format("messages[{}].tool_calls[{}].function.arguments", messages.size() - 1,
+                          calls.size())] = item.name("arguments");
+        calls.push_back(call);
     } else if (type == "function_call_output") {
         messages.push_back({{"role", "tool"},
                             {"tool_call_id", item.required_text("call_id")},
@@ -132,15 +161,29 @@ void read_includes(const Fields& body, Json& chat) {
     }
 }
 
-void read_messages(const Fields& body, Json& messages) {
+void read_items(const Json& input, bool knows_all, Json& messages, FieldNames& names) {
+    CallItems calls;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        const std::string place = fmt::format("input[{}]", i);
+        const std::size_t before = messages.size();
+        add_item(input[i], place, messages, names);
+        if (messages.size() > before) names[fmt::format("messages[{}]", before)] = place;
+        const Fields item(input[i], place);
+        const std::string type = item.text("type").value_or("");
+        if (type == "function_call") calls.call(item);
+        if (type == "function_call_output" && knows_all) calls.output(item);
+    }
+    if (knows_all) calls.check();
+}
+
+void read_messages(const Fields& body, Json& messages, FieldNames& names) {
     if (const auto instructions = body.text("instructions"))
         messages.push_back({{"role", "system"}, {"content", *instructions}});
     const Json& input = body.required("input");
     if (input.is_string())
         messages.push_back({{"role", "user"}, {"content", input}});
     else if (input.is_array())
-        for (std::size_t i = 0; i < input.size(); ++i)
-            add_item(input[i], fmt::format("input[{}]", i), messages);
+        read_items(input, !body.any("session") && !body.any("session_id"), messages, names);
     else
         body.wrong("input", "a text or a list of items");
     if (messages.empty()) throw wrong_field("input", "is empty");
@@ -152,7 +195,7 @@ void read_response_tools(const Fields& body, Json& chat) {
         const Fields tool((*tools)[i], fmt::format("tools[{}]", i));
         if (tool.required_text("type") != "function")
             throw wrong_field(tool.name("type"), "must be function: this server runs no tools itself");
-        Json function = {{"name", tool.required_text("name")}};
+        Json function = {{"name", tool_name(tool, kLongestToolName)}};
         for (std::string_view key : {"description", "parameters", "strict"})
             if (const Json* value = tool.any(key)) function[std::string(key)] = *value;
         chat["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
@@ -182,20 +225,29 @@ void read_text_format(const Fields& body, Json& chat) {
     if (const Json* strict = fields.any("strict")) holder["strict"] = *strict;
 }
 
+FieldNames names_of_response(const Fields& body) {
+    return {{"messages", "input"},
+            {"json_schema", "text.format.schema"},
+            {"max_tokens", "max_output_tokens"},
+            {"reasoning_effort", "reasoning.effort"},
+            {"session_id", session_field(body)}};
+}
+
 }  // namespace
 
-Json chat_of_response(const Json& given) {
+ResponseChat chat_of_response(const Json& given) {
     const Fields body(given);
+    FieldNames names = names_of_response(body);
     check_openai_fields(body);
     static_cast<void>(body.object("stream_options"));
     refuse_what_responses_lack(body);
     Json chat = Json::object();
     for (const auto& [name, value] : given.items())
         if (!kResponseFields.contains(name)) chat[name] = value;
-    for (std::string_view name : {"model", "stream", "session"})
+    for (std::string_view name : {"model", "stream", "session", "session_id"})
         if (const Json* value = body.any(name)) chat[std::string(name)] = *value;
     chat["messages"] = Json::array();
-    read_messages(body, chat["messages"]);
+    read_messages(body, chat["messages"], names);
     chat["add_generation_prompt"] = true;
     chat["continue_final_message"] = false;
     if (const auto most = body.integer("max_output_tokens", 1, INT32_MAX)) chat["max_tokens"] = *most;
@@ -205,14 +257,7 @@ Json chat_of_response(const Json& given) {
     read_response_tools(body, chat);
     read_text_format(body, chat);
     read_includes(body, chat);
-    return chat;
-}
-
-FieldNames names_of_response() {
-    return {{"messages", "input"},
-            {"json_schema", "text.format.schema"},
-            {"max_tokens", "max_output_tokens"},
-            {"reasoning_effort", "reasoning.effort"}};
+    return {std::move(chat), std::move(names)};
 }
 
 bool drops_oldest(const Json& given) { return Fields(given).text("truncation") == "auto"; }

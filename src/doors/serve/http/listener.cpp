@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "doors/serve/http/connection_server.h"
 #include "doors/serve/http/connection_threads.h"
 #include "doors/serve/http/target.h"
 
@@ -25,7 +26,10 @@ HttpRequest request_of(const httplib::Request& given) {
     for (const auto& [name, value] : given.params) request.query.emplace(name, value);
     for (const auto& [name, value] : given.headers) request.add_header(name, value);
     request.id = new_request_id();
-    request.is_gone = given.is_connection_closed;
+    const std::shared_ptr<ClientPresence> client = ConnectionServer::client();
+    client->begin_request(given.version != "HTTP/1.0");
+    request.is_gone = [client] { return client->is_gone(); };
+    request.sends_no_more = [client] { return client->sends_no_more(); };
     return request;
 }
 
@@ -56,9 +60,11 @@ void answer(const HttpHandler& handler, const httplib::Request& given, httplib::
     HttpRequest request = request_of(given);
     request.refused = refused;
     HttpResponse made = handler(std::move(request));
+    ConnectionServer::client()->begin_answer();
     response.user_data.set(kIsAnswered, true);
     response.status = made.status;
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
+    if (given.method == "HEAD") response.set_header("Accept-Ranges", "none");  // httplib says bytes
     if (!made.stream) {
         if (!made.body.empty() || made.status != 204) response.set_content(std::move(made.body), made.type);
     } else if (given.version == "HTTP/1.0") {  // which knows no chunks
@@ -154,14 +160,14 @@ struct Listener::Impl {
     struct Socket {
         std::string host;
         int port = 0;
-        httplib::Server server;
+        ConnectionServer server;
     };
     ListenerOptions options;
     HttpHandler handler;
     std::vector<std::unique_ptr<Socket>> sockets;
     std::atomic<std::size_t> ended_threads = 0;
 
-    void configure(httplib::Server& server) {
+    void configure(ConnectionServer& server) {
         server.new_task_queue = [this] {
             return new ConnectionThreads(options.most_connections, ended_threads);
         };

@@ -22,6 +22,9 @@ struct HttpRequest {
     std::shared_ptr<AnswerRecord> record = std::make_shared<AnswerRecord>();
     /// Whether nobody waits for the answer any more.
     std::function<bool()> is_gone = [] { return false; };
+    /// Whether whoever waits has closed its end of the connection. It may be gone, which only what is written
+    /// to it tells.
+    std::function<bool()> sends_no_more = [] { return false; };
 
     /// Empty when there is none.
     std::string_view header(const std::string& name) const;

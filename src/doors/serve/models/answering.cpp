@@ -11,12 +11,17 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(100);         // whether the client is still there
 constexpr milliseconds kLookAtSeveral(2);  // of several answers, each in its turn
+constexpr milliseconds kDoubt(200);        // after which one that sends no more is written to
 
 /// Answers that are being written, from their start to their end.
 class Answers {
 public:
     Answers(std::shared_ptr<ServedModel> model, const HttpRequest& from, Task task)
-        : model_(std::move(model)), task_(std::move(task)), is_gone_(from.is_gone), record_(from.record) {
+        : model_(std::move(model)),
+          task_(std::move(task)),
+          is_gone_(from.is_gone),
+          sends_no_more_(from.sends_no_more),
+          record_(from.record) {
         record_->set_model(model_->id());
         for (Request& request : task_.requests) {
             check_parameters(request.parameters);
@@ -82,11 +87,15 @@ private:
                 if (!write(writer.end(i, replies_[i]))) return false;
             }
             if (is_gone_()) return false;
-            const auto interval = model_->ping_interval();
-            const bool is_due = interval.count() > 0 && Clock::now() - written > interval;
-            if (is_due && !write(writer.ping())) return false;
+            if (is_ping_due(Clock::now() - written) && !write(writer.ping())) return false;
         }
         return write(writer.finish(replies_));
+    }
+
+    /// silence: since something was written.
+    bool is_ping_due(Clock::duration silence) const {
+        const auto interval = model_->ping_interval();
+        return (interval.count() > 0 && silence > interval) || (silence > kDoubt && sends_no_more_());
     }
 
     void check_parameters(const Parameters& parameters) const {
@@ -102,8 +111,18 @@ private:
         return request.tokens.empty() && request.messages.empty() && request.prompt.empty();
     }
 
+    /// Only messages are remembered.
+    void check_session(const Request& request) const {
+        if (!request.messages.empty() || model_->session_of(request.parameters).empty()) return;
+        throw renamed(wrong_field("session_id",
+                                  "is of chats, and a text is of none: send all of it (what was "
+                                  "read before is not read again)"),
+                      task_.options.names);
+    }
+
     void start(Request& request, const std::string& client) {
         try {
+            check_session(request);
             if (!client.empty()) model_->keep_session_apart(request.parameters, client);
             if (is_nothing(request)) {
                 static_cast<void>(model_->engine().effective(request.parameters));  // wrong ones are errors
@@ -151,7 +170,7 @@ private:
 
     const std::shared_ptr<ServedModel> model_;
     Task task_;
-    const std::function<bool()> is_gone_;
+    const std::function<bool()> is_gone_, sends_no_more_;
     const std::shared_ptr<AnswerRecord> record_;
     std::vector<std::unique_ptr<Places::Holder>> holders_;
     std::vector<std::optional<Generation>> generations_;  // cancelled when they go; nothing: of no prompt

@@ -174,49 +174,17 @@ std::string ModelSpec::options_text() const {
     return text_of(all);
 }
 
-namespace {
-
-/// Parameters that make no other engine, or no other weights: what a request may say, and a context's.
-const std::vector<std::string_view> kOfRequests = {"temperature",
-                                                   "top_p",
-                                                   "top_k",
-                                                   "min_p",
-                                                   "typical_p",
-                                                   "seed",
-                                                   "n_predict",
-                                                   "repeat_penalty",
-                                                   "repeat_last_n",
-                                                   "presence_penalty",
-                                                   "frequency_penalty",
-                                                   "samplers",
-                                                   "system_prompt",
-                                                   "grammar",
-                                                   "json_schema",
-                                                   "reasoning_format",
-                                                   "enable_thinking"};
-const std::vector<std::string_view> kOfContexts = {
-    "n_ctx",           "n_batch",        "n_ubatch",    "n_parallel",      "max_sequences",
-    "type_k",          "type_v",         "flash_attn",  "kv_unified",      "cache_ram",
-    "cache_dir",       "cache_disk_mib", "max_waiting", "batch_invariant", "n_threads",
-    "n_threads_batch", "context_shift",  "embeddings",  "pooling"};
-
-}  // namespace
-
-std::string ModelSpec::memory_name(std::string_view kind, const std::vector<std::string_view>& others) const {
-    std::string name = fmt::format("{} {} {}", kind, path(), file_version());
+std::string ModelSpec::memory_name(ParameterScope least) const {
+    std::string name = fmt::format("{} {}", path(), file_version());
     for (const auto& [key, value] : parameters().entries())
-        if (std::ranges::find(others, key) == others.end())
+        if (scope_of_parameter(key) >= least)
             name += fmt::format(" {}={}", key, text_of(std::visit(JsonOfParameter<Json>(), value)));
     return name;
 }
 
-std::string ModelSpec::weights_name() const {
-    std::vector<std::string_view> others = kOfRequests;
-    others.insert(others.end(), kOfContexts.begin(), kOfContexts.end());
-    return memory_name("weights", others);
-}
+std::string ModelSpec::weights_name() const { return "weights " + memory_name(ParameterScope::weights); }
 
-std::string ModelSpec::engine_name() const { return memory_name("engine", kOfRequests); }
+std::string ModelSpec::engine_name() const { return "engine " + memory_name(ParameterScope::engine); }
 
 std::string ModelSpec::file_version() const {
     constexpr std::time_t kSettles = 2;  // seconds

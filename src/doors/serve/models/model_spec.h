@@ -64,7 +64,8 @@ public:
     std::string file_version() const;
 
 private:
-    std::string memory_name(std::string_view kind, const std::vector<std::string_view>& others) const;
+    /// Of the file and the parameters of that scope or a wider one.
+    std::string memory_name(ParameterScope least) const;
 
     const Given given_;
     mutable std::mutex mutex_;

@@ -1,11 +1,13 @@
 #include "doors/serve/models/served_model.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
 
+#include "base/content_hash.h"
 #include "base/replace_all.h"
 
 namespace headrace::serve {
@@ -25,6 +27,24 @@ std::string schema_error_in(const Exception& error) {
     const std::string message = error.what();
     const std::size_t at = message.find("JSON schema error at ");
     return error.parameter().empty() && at != std::string::npos ? message.substr(at) : std::string();
+}
+
+/// A client's session for the engine, in the 256 bytes that a name may have there.
+std::string name_apart(const std::string& client, const std::string& name) {
+    constexpr std::size_t kMost = 256;
+    std::string whole = client + ":" + name;
+    if (whole.size() <= kMost || name.size() > kMost) return whole;  // too long a one is refused
+    const ContentHash hash = content_hash(name.data(), name.size());
+    return fmt::format("{}:{:016x}{:016x}", client, hash.high, hash.low);
+}
+
+/// Where a call in a history has arguments that are no JSON; empty where none has.
+std::string unreadable_call(const std::vector<Message>& messages) {
+    for (std::size_t i = 0; i < messages.size(); ++i)
+        for (std::size_t j = 0; j < messages[i].tool_calls.size(); ++j)
+            if (!Json::accept(messages[i].tool_calls[j].arguments))
+                return fmt::format("messages[{}].tool_calls[{}].function.arguments", i, j);
+    return {};
 }
 
 }  // namespace
@@ -127,7 +147,7 @@ std::string ServedModel::session_of(const Parameters& parameters) const {
 void ServedModel::keep_session_apart(Parameters& parameters, const std::string& client) const {
     const std::string name = session_of(parameters);
     if (name.empty()) return;
-    Parameters apart = {{"session_id", client + ":" + name}};  // of several spellings the first counts
+    Parameters apart = {{"session_id", name_apart(client, name)}};  // of several spellings the first counts
     for (const auto& [other, value] : parameters.entries())
         if (other != "session_id") apart.set(other, value);
     parameters = std::move(apart);
@@ -170,6 +190,9 @@ ApiError ServedModel::error_of(const Exception& error, const Request* request) c
     if (request && request->parameters.find("tools"))
         if (const std::string wrong = schema_error_in(error); !wrong.empty())
             return wrong_field("tools", "have a schema that no call can follow: " + wrong);
+    if (request && error.parameter().empty() && error.code() == Code::invalid_argument)
+        if (const std::string place = unreadable_call(request->messages); !place.empty())
+            return wrong_field(place, "is no JSON, and this model's chat template shows calls as objects");
     const ApiError whole = api_error(error);
     ApiError shown(whole.status, whole.type, without_paths(error.what(), info_.path), error.parameter());
     shown.retry_after = whole.retry_after;

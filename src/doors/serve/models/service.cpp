@@ -333,12 +333,12 @@ void Service::check_request(const Json& body) const {
             "is not taken from requests; the server's operator may allow it by --allow-templates");
 }
 
-ChatBody Service::read_chat(const Json& body, const ServedModel& model) const {
+ChatBody Service::read_chat(const Json& body, const ServedModel& model, ChatRules rules) const {
     check_request(body);
     Json whole = body;
     if (!model.given().prefills_assistant && !body.contains("continue_final_message"))
         whole["continue_final_message"] = false;
-    ChatBody chat = chat_body(whole, model.info());
+    ChatBody chat = chat_body(whole, model.info(), rules);
     add_api_defaults(model, chat.request.parameters);
     return chat;
 }

@@ -81,7 +81,7 @@ public:
     /// A template of the request's own, where that is not allowed.
     void check_request(const Json& body) const;
     /// A chat in OpenAI's shape, checked likewise.
-    ChatBody read_chat(const Json& body, const ServedModel& model) const;
+    ChatBody read_chat(const Json& body, const ServedModel& model, ChatRules rules = ChatRules::openai) const;
 
     RequestCounts& counts() { return counts_; }
     const ServerLog& log() const { return log_; }

@@ -36,6 +36,8 @@ const Flag kServerFlags[] = {
     {"--version", "", "", "", "show the version", a_switch, "", set_switch<&ServeOptions::shows_version>},
     {"--parameters", "", "", "", "list what requests may set, with types and defaults", a_switch, "",
      set_switch<&ServeOptions::shows_parameters>},
+    {"--llama-server-flags", "", "", "", "list llama-server's flags that have no effect or are refused here",
+     a_switch, "", set_switch<&ServeOptions::shows_llama_server_flags>},
     {"--completion-bash", "", "", "", "print a completion script for bash", a_switch, "",
      set_switch<&ServeOptions::shows_completion>},
     {"--list-devices", "", "", "", "print the devices that --device may name", a_switch, "",
@@ -378,8 +380,7 @@ const Flag kModelFlags[] = {
      set_switch<&ServeOptions::escapes>},
 
     // llama-server's that are taken and do nothing here: what they would change is so in any case, or is
-    // tuning
-    // that changes no answer.
+    // tuning that changes no answer.
     {"-cb --cont-batching", "-nocb --no-cont-batching", "", "LLAMA_ARG_CONT_BATCHING",
      "requests always share batches", is_ignored},
     {"--warmup", "--no-warmup", "", "", "there is no warm-up", is_ignored},

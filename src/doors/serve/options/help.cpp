@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "base/edit_distance.h"
 #include "doors/serve/options/flags.h"
@@ -68,6 +71,45 @@ std::string flag_text(const Flag& flag, const FindParameterHelp& find) {
                        summary, flag.variable.empty() ? std::string() : fmt::format(" ({})", flag.variable));
 }
 
+/// Rows of Markdown: each reason that flags of a kind have, with their names.
+std::string rows_by_reason(FlagKind kind, bool with_negative) {
+    std::vector<std::pair<std::string_view, std::string>> rows;  // in the table's order
+    for (const Flag& flag : flags()) {
+        if (flag.kind != kind) continue;
+        auto row = std::ranges::find(rows, flag.summary, &std::pair<std::string_view, std::string>::first);
+        if (row == rows.end()) row = rows.emplace(row, flag.summary, std::string());
+        for (const std::string_view list : {flag.names, with_negative ? flag.negative : std::string_view()})
+            for (const std::string_view name : words(list))
+                row->second += fmt::format("{}`{}`", row->second.empty() ? "" : ", ", name);
+    }
+    std::string text;
+    for (const auto& [reason, names] : rows) text += fmt::format("| {} | {} |\n", names, reason);
+    return text;
+}
+
+/// Where a part of the help begins: a flag's first name, and the part's heading.
+constexpr std::pair<std::string_view, std::string_view> kParts[] = {
+    {"-h", "The program"},
+    {"--host", "Where it listens, and to whom"},
+    {"--models-dir", "Several models"},
+    {"-v", "Log"},
+    {"-m", "The model, its context and its memory"},
+    {"-ngl", "Devices"},
+    {"-lm", "How the file is read"},
+    {"--lora", "LoRA adapters"},
+    {"-mm", "Images"},
+    {"--embedding", "Vectors and ranks"},
+    {"-md", "Drafts"},
+    {"--chat-template", "Chats and requests"},
+    {"-n", "Sampling"},
+};
+
+std::string heading_before(const Flag& flag) {
+    const auto part = std::ranges::find(kParts, words(flag.names).front(),
+                                        &std::pair<std::string_view, std::string_view>::first);
+    return part == std::end(kParts) ? "" : fmt::format("\n{}:\n", part->second);
+}
+
 bool is_shown(const Flag& flag) {
     return flag.kind != FlagKind::is_ignored && flag.kind != FlagKind::is_refused;
 }
@@ -81,8 +123,32 @@ std::string serve_help(const FindParameterHelp& find) {
         "Serves language models by the APIs of OpenAI, Anthropic, Ollama and llama-server.\n\n"
         "  --config FILE  options as lines of `name = value`; arguments and the environment come first\n";
     for (const Flag& flag : flags())
-        if (is_shown(flag)) text += flag_text(flag, find);
-    return text;
+        if (is_shown(flag)) text += heading_before(flag) + flag_text(flag, find);
+    return text +
+           "\nExamples:\n"
+           "    headrace serve model.gguf --port 8080\n"
+           "    headrace serve -m model.gguf -c 32768 -np 8 --api-key-file keys --metrics\n"
+           "    headrace serve --models-dir /srv/models --models-memory-mib 24000\n"
+           "    headrace serve chat.gguf --embed bge.gguf --rank reranker.gguf\n\n"
+           "Exit status: 0 it was ended (SIGTERM, Ctrl-C), 1 it failed, 2 the command line is wrong";
+}
+
+std::string llama_server_flags_page() {
+    std::string page = fmt::format(
+        "# Flags of llama-server that do nothing here, or are refused\n\n"
+        "`make docs` writes this page from the flags of `headrace serve`, which prints it by "
+        "`headrace serve --llama-server-flags`. All other flags of llama-server mean the same here "
+        "([options](serving.md#options)), some with [another default](serving.md#defaults-that-differ).\n\n"
+        "A flag's variable of the environment (`LLAMA_ARG_...`) and its line in a file of `--config` have "
+        "the same fate.\n\n"
+        "## Taken, without effect\n\nThe server starts, and a line of its log says why.\n\n"
+        "| flag | why |\n|---|---|\n{}\n"
+        "## Refused\n\nThe server does not start: the exit status is 2, and one line says what to do "
+        "instead. A switch that turns one of these off is taken, such as `--no-agent`.\n\n"
+        "| flag | do this instead |\n|---|---|\n{}",
+        rows_by_reason(FlagKind::is_ignored, true), rows_by_reason(FlagKind::is_refused, false));
+    page.pop_back();  // the last line's end, which the program writes
+    return page;
 }
 
 std::string sampling_help(const FindParameterHelp& find) {

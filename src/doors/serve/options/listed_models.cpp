@@ -37,7 +37,7 @@ bool belongs_to_section(const Flag& flag) {
 Result<bool> take_own_key(const OptionLine& line, ServeOptions& options) {
     if (line.name == "stop-timeout" || line.name == "dedup-cache-models") return true;  // has no meaning here
     if (line.name != "pin" && line.name != "load-on-startup") return false;
-    HR_ASSIGN(const std::string value, switch_value(line.value));
+    HR_ASSIGN(const std::string value, switch_value(line.value.value_or("true")));
     (line.name == "pin" ? options.is_pinned : options.loads_at_start) = value == "true";
     return true;
 }

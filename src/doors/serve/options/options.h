@@ -72,13 +72,15 @@ struct ServeOptions {
     bool offers_metrics = false, offers_slots = true, changes_props = false, offers_page = true;
     bool verbose = false, logs_json = false, is_quiet = false;
     bool shows_help = false, shows_version = false, lists_devices = false;
-    bool shows_parameters = false;   ///< of requests, which the program prints itself
+    bool shows_parameters = false;  ///< of requests, which the program prints itself
+    bool shows_llama_server_flags = false;
     bool shows_completion = false;   ///< the whole program's script, which the program prints itself
     std::vector<std::string> notes;  ///< of options that were taken and do nothing
 
     /// Something is printed, and nothing served.
     bool only_shows() const {
-        return shows_help || shows_version || shows_parameters || shows_completion || lists_devices;
+        return shows_help || shows_version || shows_parameters || shows_llama_server_flags ||
+               shows_completion || lists_devices;
     }
 };
 
@@ -126,6 +128,8 @@ using FindParameterHelp = std::function<ParameterHelp(std::string_view name)>;
 
 /// Of --help.
 std::string serve_help(const FindParameterHelp& find);
+/// docs/llama-server-flags.md: its flags that have no effect or are refused here.
+std::string llama_server_flags_page();
 /// The flags that set parameters of samplers, for the help of commands that take them.
 std::string sampling_help(const FindParameterHelp& find);
 

@@ -90,8 +90,9 @@ Result<std::vector<OptionSection>> option_sections(const std::string& path) {
         sections.back().lines.push_back(
             {.number = number,
              .name = std::string(trimmed(text.substr(0, equals))),
-             .value =
-                 std::string(equals == std::string_view::npos ? "true" : trimmed(text.substr(equals + 1)))});
+             .value = equals == std::string_view::npos
+                          ? std::nullopt
+                          : std::optional<std::string>(trimmed(text.substr(equals + 1)))});
     }
     return sections;
 }
@@ -107,7 +108,11 @@ Status OptionReader::read_lines(const std::vector<OptionLine>& lines, const std:
             if (!found && !flag.variable.empty() && flag.variable == key) found = FoundFlag{&flag, false};
         if (!found) return unknown_option("--" + key, where);
         if (is_taken(*found->flag)) continue;
-        std::string value = line.value;
+        const std::string_view kind = found->flag->value;
+        const bool is_empty_path = line.value == "" && (kind == "FILE" || kind == "FOLDER");
+        if (!kind.empty() && (!line.value || is_empty_path))
+            return invalid("{}{} needs a value: {} = {}", where, key, key, kind);
+        std::string value = line.value.value_or("true");
         if (found->flag->value.empty()) {
             const Result<std::string> read = switch_value(value);
             if (!read.ok()) return read.error().within(where + key);

@@ -21,10 +21,11 @@ std::optional<FoundFlag> find_flag(std::string_view name);
 std::string spelled(std::string name);
 Error unknown_option(std::string_view name, std::string_view where);
 
-/// A line `name = value` of a file.
+/// A line `name = value` of a file, or `name` alone.
 struct OptionLine {
     int number = 0;
-    std::string name, value;
+    std::string name;
+    std::optional<std::string> value;
 };
 struct OptionSection {
     std::string name;  ///< empty: what stands before the first

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "doors/serve/http/answer_record.h"
+
 namespace headrace::serve {
 namespace {
 

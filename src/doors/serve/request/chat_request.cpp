@@ -157,6 +157,7 @@ void refuse_other_answers(const Fields& body) {
 }  // namespace
 
 void check_verbosity(const Fields& fields) {
+    check_word(fields, "verbosity", {"low", "medium", "high"});
     const auto verbosity = fields.text("verbosity");
     if (verbosity && *verbosity != "medium")
         throw wrong_field(fields.name("verbosity"),
@@ -254,27 +255,41 @@ int wanted_slot(const Fields& body) {
 }
 
 void read_session(const Fields& body, Parameters& parameters) {
-    for (const std::string_view name : {"session_id", "session"})  // both are checked, and the second counts
-        if (const auto session = body.text(name)) parameters.set("session_id", *session);
+    constexpr std::size_t kLongest = 256;
+    for (const std::string_view name : {"session_id", "session"}) {  // both are checked, the second counts
+        const auto session = body.text(name);
+        if (!session) continue;
+        if (session->size() > kLongest)
+            throw wrong_field(body.name(name), fmt::format("is a name of {} bytes; at most {} are allowed",
+                                                           session->size(), kLongest));
+        parameters.set("session_id", *session);
+    }
 }
+
+std::string session_field(const Fields& body) { return body.any("session") ? "session" : "session_id"; }
 
 bool ends_with_answer(const std::vector<Message>& messages) {
     return !messages.empty() && messages.back().role == "assistant" && messages.back().tool_calls.empty();
 }
 
-ChatBody chat_body(const Json& given, const ModelInfo& model) {
+ChatBody chat_body(const Json& given, const ModelInfo& model, ChatRules rules) {
     const Fields body(given);
-    check_openai_fields(body);
+    const bool is_openai = rules != ChatRules::llama_server;
+    const std::size_t longest_name = is_openai ? kLongestToolName : kAnyToolName;
+    if (is_openai) check_openai_fields(body);
     ChatBody chat;
+    chat.options.names["session_id"] = session_field(body);
     chat.request.messages = messages_of(body.required("messages"), "messages");
+    const bool knows_all = !body.any("session") && !body.any("session_id");
+    if (rules == ChatRules::openai && knows_all) check_tool_messages(body.required("messages"));
     check_images(chat.request.messages, model);
     chat.request.parameters = engine_parameters(given, kChatFields);
     bound_seed(chat.request.parameters);
     chat.request.parameters.set("drop_oldest", false);
     chat.request.chat_template = body.text("chat_template").value_or("");
-    chat.options.uses_functions = read_functions(body, chat.request.parameters);
+    chat.options.uses_functions = read_functions(body, longest_name, chat.request.parameters);
     if (chat.options.uses_functions) chat.options.names["tools"] = "functions";
-    if (!chat.options.uses_functions) read_tools(body, chat.request.parameters);
+    if (!chat.options.uses_functions) read_tools(body, longest_name, chat.request.parameters);
     check_can_call(chat.request.parameters, model);
     if (chat.request.parameters.find("tools") && body.any("grammar"))
         throw wrong_field("grammar", "cannot be given with tools, whose calls have a grammar of their own");

@@ -43,6 +43,8 @@ void check_limits(const Fields& body);
 int wanted_slot(const Fields& body);
 /// `session`, the name of a conversation that the server remembers.
 void read_session(const Fields& body, Parameters& parameters);
+/// What a body calls it: "session", or "session_id".
+std::string session_field(const Fields& body);
 /// Whether a message of the assistant comes last, which the answer goes on with.
 bool ends_with_answer(const std::vector<Message>& messages);
 
@@ -59,6 +61,9 @@ struct ChatBody {
     Request request;
     AnswerOptions options;
 };
-ChatBody chat_body(const Json& body, const ModelInfo& model);
+/// Whose refusals a chat's are: OpenAI's; of responses, whose calls were checked as their items; or
+/// llama-server's on paths of its own.
+enum class ChatRules { openai, responses, llama_server };
+ChatBody chat_body(const Json& body, const ModelInfo& model, ChatRules rules = ChatRules::openai);
 
 }  // namespace headrace::serve

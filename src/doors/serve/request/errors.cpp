@@ -55,10 +55,14 @@ ApiError api_error(const Exception& error) {
 }
 
 ApiError renamed(ApiError error, const FieldNames& names) {
-    const std::string first = error.field.substr(0, error.field.find_first_of(".["));
-    const auto found = names.find(first);
-    if (first.empty() || found == names.end()) return error;
-    const std::string field = found->second + error.field.substr(first.size());
+    auto found = names.end();
+    std::size_t end = error.field.size();
+    while (end > 0 && end != std::string::npos && found == names.end()) {
+        found = names.find(error.field.substr(0, end));
+        end = error.field.find_last_of(".[", end - 1);
+    }
+    if (found == names.end()) return error;
+    const std::string field = found->second + error.field.substr(found->first.size());
     std::string message = error.what();
     if (message.starts_with("'" + error.field + "'"))
         message.replace(0, error.field.size() + 2, "'" + field + "'");

@@ -37,9 +37,9 @@ Json openai_error(const ApiError& error);
 /// A failure of the engine.
 ApiError api_error(const Exception& error);
 
-/// What the client calls parameters that the engine has under other names.
+/// What the client calls parameters that the engine has under other names, or places within them.
 using FieldNames = std::map<std::string, std::string>;
-/// The error with the client's own name for its field.
+/// The error with the client's own name for its field, of which the longest known beginning is another.
 ApiError renamed(ApiError error, const FieldNames& names);
 
 }  // namespace headrace::serve

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <vector>
 
 #include "base/parameter_json.h"
 
@@ -65,29 +67,36 @@ Choice choice_of(const Json& given, const std::string& place) {
     return {.mode = "required", .names = {named_function(given, place)}};
 }
 
-void check_function(const Json& given, const std::string& place) {
+void check_function(const Json& given, const std::string& place, std::size_t longest) {
     const Fields fields(given, place);
-    if (fields.required_text("name").empty()) throw wrong_field(fields.name("name"), "is empty");
+    if (longest != kAnyToolName)
+        static_cast<void>(tool_name(fields, longest));
+    else if (fields.required_text("name").empty())
+        throw wrong_field(fields.name("name"), "is empty");
     static_cast<void>(fields.object("parameters"));
     static_cast<void>(fields.text("description"));
 }
 
-const std::string& checked_name(const Json& given, const std::string& place) {
+const std::string& checked_name(const Json& given, const std::string& place, std::size_t longest) {
     const Fields tool(given, place);
     if (const std::string type = tool.required_text("type"); type != kFunction)
         throw wrong_field(tool.name("type"),
                           fmt::format("is '{:.40}'; only tools of the type function are offered", type));
     const Json* function = tool.object(kFunction);
     if (!function) throw wrong_field(tool.name(kFunction), "is missing");
-    check_function(*function, tool.name(kFunction));
+    check_function(*function, tool.name(kFunction), longest);
     return (*function)["name"].get_ref<const std::string&>();
 }
 
 /// place: of the choice, for errors.
-void set_tools(Json tools, const Choice& choice, const std::string& place, Parameters& parameters) {
+void set_tools(Json tools, const Choice& choice, const std::string& place, std::size_t longest,
+               Parameters& parameters) {
     std::set<std::string> known;
-    for (std::size_t i = 0; i < tools.size(); ++i)
-        known.insert(checked_name(tools[i], fmt::format("tools[{}]", i)));
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+        const std::string& name = checked_name(tools[i], fmt::format("tools[{}]", i), longest);
+        if (!known.insert(name).second && longest != kAnyToolName)
+            throw wrong_field("tools", fmt::format("must have unique names, and '{}' comes twice", name));
+    }
     for (const std::string& name : choice.names)
         if (!known.contains(name))
             throw wrong_field(place, fmt::format("names '{:.60}', which is none of the tools", name));
@@ -101,15 +110,27 @@ void set_tools(Json tools, const Choice& choice, const std::string& place, Param
 
 }  // namespace
 
-void read_tools(const Fields& body, Parameters& parameters) {
+std::string tool_name(const Fields& tool, std::size_t longest) {
+    std::string name = tool.required_text("name");
+    const bool has_other = std::ranges::any_of(name, [](unsigned char letter) {
+        return !(letter < 0x80 && (std::isalnum(letter) || letter == '_' || letter == '-'));
+    });
+    if (name.empty() || name.size() > longest || has_other)
+        throw wrong_field(
+            tool.name("name"),
+            fmt::format("is '{:.140}'; it must match the pattern ^[a-zA-Z0-9_-]{{1,{}}}$", name, longest));
+    return name;
+}
+
+void read_tools(const Fields& body, std::size_t longest, Parameters& parameters) {
     const Json* tools = body.list("tools");
     const Json* given = body.any("tool_choice");
     const Choice choice = given ? choice_of(*given, "tool_choice") : Choice();
-    if (tools && !tools->empty()) return set_tools(*tools, choice, "tool_choice", parameters);
+    if (tools && !tools->empty()) return set_tools(*tools, choice, "tool_choice", longest, parameters);
     if (given) throw wrong_field("tool_choice", "is only allowed when 'tools' are given");
 }
 
-bool read_functions(const Fields& body, Parameters& parameters) {
+bool read_functions(const Fields& body, std::size_t longest, Parameters& parameters) {
     const Json* functions = body.list("functions");
     const Json* given = body.any("function_call");
     if (given && (!functions || functions->empty()))
@@ -118,16 +139,85 @@ bool read_functions(const Fields& body, Parameters& parameters) {
     if (body.any("tools")) throw wrong_field("functions", "cannot be given with 'tools', their newer name");
     Json tools = Json::array();
     for (std::size_t i = 0; i < functions->size(); ++i) {
-        check_function((*functions)[i], fmt::format("functions[{}]", i));
+        check_function((*functions)[i], fmt::format("functions[{}]", i), longest);
         tools.push_back({{"type", kFunction}, {std::string(kFunction), (*functions)[i]}});
     }
     const bool is_known = !given || given->is_object() || *given == "auto" || *given == "none";
     if (!is_known)
         throw wrong_field("function_call", "must be auto, none, or an object with the name of a function");
     const Choice choice = given ? choice_of(*given, "function_call") : Choice();
-    set_tools(std::move(tools), choice, "function_call", parameters);
+    try {
+        set_tools(std::move(tools), choice, "function_call", longest, parameters);
+    } catch (const ApiError& error) {
+        throw renamed(error, {{"tools", "functions"}});
+    }
     parameters.set("parallel_tool_calls", false);
     return true;
+}
+
+namespace {
+
+/// The calls of the assistant's last message, and the messages that answer them.
+class OpenCalls {
+public:
+    /// Any message but a tool's.
+    void begin(const Fields& message) {
+        end();
+        ids_.clear();
+        const Json* calls = message.list("tool_calls");
+        has_calls_ = calls && !calls->empty();
+        place_ = message.name("tool_calls");
+        for (std::size_t i = 0; has_calls_ && i < calls->size(); ++i)
+            ids_.push_back(Fields((*calls)[i], place_).text("id").value_or(""));
+        waiting_ = std::set<std::string>(ids_.begin(), ids_.end());
+        waiting_.erase("");
+    }
+    void answer(const Fields& message) {
+        if (!has_calls_)
+            throw wrong_field(
+                message.name("role"),
+                "is 'tool', and there is no message with 'tool_calls' before it that it could be "
+                "a response to");
+        const std::string id = message.text("tool_call_id").value_or("");
+        const bool is_known = std::ranges::find(ids_, id) != ids_.end();
+        const bool names_all = std::ranges::find(ids_, "") == ids_.end();
+        if (!id.empty() && !is_known && names_all)
+            throw wrong_field(
+                message.name("tool_call_id"),
+                fmt::format("is '{:.60}', and the message with 'tool_calls' before it has no such call", id));
+        if (is_known)
+            waiting_.erase(id);
+        else if (!waiting_.empty())  // who gives no id answers in turn
+            waiting_.erase(waiting_.begin());
+    }
+    void end() const {
+        if (waiting_.empty()) return;
+        throw wrong_field(
+            place_,
+            fmt::format("must be followed by tool messages responding to each 'tool_call_id', and '{:.60}' "
+                        "has none",
+                        *waiting_.begin()));
+    }
+
+private:
+    std::vector<std::string> ids_;
+    std::set<std::string> waiting_;
+    std::string place_;
+    bool has_calls_ = false;
+};
+
+}  // namespace
+
+void check_tool_messages(const Json& messages) {
+    OpenCalls calls;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Fields message(messages[i], fmt::format("messages[{}]", i));
+        if (message.text("role") == "tool")
+            calls.answer(message);
+        else
+            calls.begin(message);
+    }
+    calls.end();
 }
 
 void check_can_call(const Parameters& parameters, const ModelInfo& model) {

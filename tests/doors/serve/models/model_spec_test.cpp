@@ -57,6 +57,23 @@ TEST(ModelSpecs, KnowWhatTheirModelsDo) {
     EXPECT_EQ(specs_of({"no.gguf"}).value()[0]->role(), Role::text);
 }
 
+TEST(ModelSpecs, ShareInMemoryWhatTheirParametersDoNotChange) {
+    const auto names = [](std::vector<std::string> more) {
+        more.insert(more.begin(), "m.gguf");
+        const auto spec = specs_of(more).value()[0];
+        return std::pair(spec->weights_name(), spec->engine_name());
+    };
+    const auto [weights, engine] = names({});
+    for (const char* of_answers : {"--temp=0.1", "--dry-multiplier=0.5", "--reasoning-budget=7"})
+        EXPECT_EQ(names({of_answers}), std::pair(weights, engine)) << of_answers;
+    for (const char* of_engines : {"--ctx-size=99", "--cache-type-k=q8_0", "--yarn-ext-factor=0.5"}) {
+        EXPECT_EQ(names({of_engines}).first, weights) << of_engines;
+        EXPECT_NE(names({of_engines}).second, engine) << of_engines;
+    }
+    for (const char* of_weights : {"--no-repack", "--lora=a.gguf", "--model-draft=d.gguf"})
+        EXPECT_NE(names({of_weights}).first, weights) << of_weights;
+}
+
 TEST(ModelSpecs, LookAtAFileOnceItIsWritten) {
     TemporaryFolder folder;
     const std::string path = folder.write("a.gguf", "first");

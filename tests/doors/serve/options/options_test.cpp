@@ -192,6 +192,11 @@ TEST(ServeOptions, ThatAreUnknownAreErrorsWithASuggestion) {
     const std::string file = folder.write("serve.ini", "model = a.gguf\nprot = 1\n");
     EXPECT_THAT(refusal({"--config", file}), HasSubstr("serve.ini, line 2"));
     EXPECT_THAT(refusal({"--config", "/none"}), HasSubstr("/none"));
+    for (const char* line : {"model", "model =", "ctx-size", "models-dir="}) {
+        const std::string lacking = folder.write("lacking.ini", std::string("port = 1\n") + line + "\n");
+        EXPECT_THAT(refusal({"--config", lacking}), HasSubstr("lacking.ini, line 2: "));
+        EXPECT_THAT(refusal({"--config", lacking}), HasSubstr("needs a value: "));
+    }
     const std::string sections = folder.write("two.ini", "model = a.gguf\n[b]\nport = 1\n");
     EXPECT_THAT(refusal({"--config", sections}), HasSubstr("two.ini has the section [b]"));
 }
