@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/sockets.h"
 #include "remote/resolve.h"
 
 namespace headrace::remote {
@@ -44,24 +45,6 @@ void set_options(int fd) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-#ifdef MSG_NOSIGNAL
-constexpr int kSendFlags = MSG_NOSIGNAL;
-#else
-constexpr int kSendFlags = 0;
-#endif
-
-/// Whether one of these events came in time.
-bool wait_for(int fd, short events, Milliseconds patience) {
-    const auto end = Clock::now() + patience;
-    for (;;) {
-        const auto left = std::chrono::ceil<Milliseconds>(end - Clock::now()).count();
-        pollfd waiting{fd, events, 0};
-        const int ready = poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
-        if (ready > 0) return true;
-        if (ready == 0 || errno != EINTR) return false;
-    }
-}
-
 double in_seconds(Clock::duration time) {
     return static_cast<double>(std::chrono::duration_cast<Milliseconds>(time).count()) / 1000;
 }
@@ -80,7 +63,7 @@ public:
 
     Status wait(int fd, short events, std::size_t left) const {
         const auto time = std::chrono::ceil<Milliseconds>(end_ - Clock::now());
-        if (wait_for(fd, events, std::min(silence_, time))) return success();
+        if (socket_becomes(fd, events, std::min(silence_, time))) return success();
         if (silence_ <= time) return silent(silence_);
         return broken(fmt::format("too slow: {} of {} bytes within {} s", all_ - left, all_,
                                   in_seconds(end_ - begin_)));
@@ -95,7 +78,7 @@ private:
 Status try_connect(int fd, const SocketAddress& address, Milliseconds patience) {
     if (::connect(fd, address.get(), address.size) == 0) return success();
     if (errno != EINPROGRESS && errno != EINTR) return system_error();
-    if (!wait_for(fd, POLLOUT, patience)) return silent(patience);
+    if (!socket_becomes(fd, POLLOUT, patience)) return silent(patience);
     int error = 0;
     socklen_t size = sizeof(error);
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -169,7 +152,7 @@ Result<Socket> Socket::accept(int stop) {
         }
         // Whoever knocked may be gone; of descriptors there may be some again later.
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            wait_for(stop, POLLIN, Milliseconds(100));
+            socket_becomes(stop, POLLIN, Milliseconds(100));
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
             return system_error();
     }

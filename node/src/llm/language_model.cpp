@@ -174,9 +174,10 @@ napi_value dispose(const Call& call) {
     return Calls::of(call.env())
         .start([model = std::exchange(handle.model, nullptr), uses]() mutable -> MakeValue {
             constexpr std::chrono::milliseconds kPause(2);
-            if (model) model->cancel_all();
+            if (!model) return undefined_value;
             // A call that JavaScript made before this one may reach the engine only now.
-            for (; model && !uses.expired(); model->cancel_all()) std::this_thread::sleep_for(kPause);
+            for (model->cancel_all(); !uses.expired(); model->cancel_all())
+                std::this_thread::sleep_for(kPause);
             model.reset();
             return undefined_value;
         });

@@ -1,20 +1,9 @@
 #include "llm/hosting/given_parameters.h"
 
+#include "llm/parameters/rules.h"
+
 namespace headrace {
 namespace llm {
-
-namespace {
-
-/// No API documents more, and hosts that read leniently take any.
-Status check_given_temperature(const Settings& base, const Settings& settings) {
-    constexpr float kHottest = 2;
-    const float given = settings.request.sampling.temp;
-    if (base.lenient || given <= kHottest || given == base.request.sampling.temp) return success();
-    return invalid("'temperature' is {}; it must be a number from 0 to {}", given, kHottest)
-        .of_parameter("temperature");
-}
-
-}  // namespace
 
 Result<Settings> with_given(const Settings& base, const GivenParameters& given, Level level, Notes& notes) {
     if (given.mistake) {
@@ -26,7 +15,9 @@ Result<Settings> with_given(const Settings& base, const GivenParameters& given, 
     Settings settings = base;
     if (!given.values.empty()) {
         HR_ASSIGN(settings, with_parameters(base, given.values, level, notes));
-        HR_TRY(check_given_temperature(base, settings));
+        // Hosts that read leniently take any.
+        const bool is_new = settings.request.sampling.temp != base.request.sampling.temp;
+        if (!base.lenient && is_new) HR_TRY(check_temperature(settings));
     }
     notes.insert(notes.end(), given.warnings.begin(), given.warnings.end());
     return settings;

@@ -42,15 +42,6 @@ Status check_grammar(const Change& change) {
     return success();
 }
 
-/// llama.cpp takes any; no API documents more.
-Status check_temperature(const Change& change) {
-    constexpr float kHottest = 2;
-    const float given = change.settings.request.sampling.temp;
-    if (!change.settings.strict || given <= kHottest) return success();
-    return invalid("'temperature' is {}; it must be a number from 0 to {}", given, kHottest)
-        .of_parameter("temperature");
-}
-
 void check_sampling(const Change& change) {
     SamplingSettings& sampling = change.settings.request.sampling;
     if (sampling.dry_base < 1) {
@@ -223,11 +214,19 @@ bool Change::has(std::initializer_list<std::string_view> paths) const {
                        [&](std::string_view path) { return given.contains(path); });
 }
 
+Status check_temperature(const Settings& settings) {
+    constexpr float kHottest = 2;
+    const float given = settings.request.sampling.temp;
+    if (given <= kHottest) return success();
+    return invalid("'temperature' is {}; it must be a number from 0 to {}", given, kHottest)
+        .of_parameter("temperature");
+}
+
 Status check_together(const Change& change) {
     HR_TRY(check_grammar(change));
     HR_TRY(check_attention(change));
     HR_TRY(check_invariance(change));
-    HR_TRY(check_temperature(change));
+    if (change.settings.strict) HR_TRY(check_temperature(change.settings));
     check_sampling(change);
     check_context(change);
     check_queue(change);

@@ -24,6 +24,9 @@ struct Change {
     }
 };
 
+/// Refuses a temperature above 2: llama.cpp takes any, and no API documents more.
+Status check_temperature(const Settings& settings);
+
 /// Errors of parameters that exclude each other; adjusts those that follow others and notes it.
 Status check_together(const Change& change);
 

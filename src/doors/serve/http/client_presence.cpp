@@ -6,14 +6,10 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/sockets.h"
+
 namespace headrace::serve {
 namespace {
-
-#ifdef MSG_NOSIGNAL
-constexpr int kWithoutSignal = MSG_NOSIGNAL;
-#else
-constexpr int kWithoutSignal = 0;
-#endif
 
 constexpr std::chrono::milliseconds kFirst(200), kAgain(500);  // of what a silent client is asked
 
@@ -36,7 +32,7 @@ bool ClientPresence::ask() {
     const Clock::time_point now = Clock::now();
     if (now < next_) return true;
     next_ = now + kAgain;
-    const ssize_t sent = ::send(socket_, kContinue.data(), kContinue.size(), MSG_DONTWAIT | kWithoutSignal);
+    const ssize_t sent = ::send(socket_, kContinue.data(), kContinue.size(), MSG_DONTWAIT | kSendFlags);
     return sent == static_cast<ssize_t>(kContinue.size());
 }
 

@@ -1,6 +1,5 @@
 #include "doors/serve/http/connection_server.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
+
+#include "base/sockets.h"
 
 namespace headrace::serve {
 namespace {
@@ -18,24 +18,6 @@ using SocketClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 thread_local std::shared_ptr<ClientPresence> served_client;
-
-#ifdef MSG_NOSIGNAL
-constexpr int kSendFlags = MSG_NOSIGNAL;
-#else
-constexpr int kSendFlags = 0;
-#endif
-
-/// Whether it becomes so in that time.
-bool becomes(int socket, short event, milliseconds patience) {
-    pollfd waiting{.fd = socket, .events = event, .revents = 0};
-    const SocketClock::time_point end = SocketClock::now() + patience;
-    for (milliseconds left = patience;;) {
-        constexpr auto kLongest = milliseconds(std::numeric_limits<int>::max());
-        const int ready = ::poll(&waiting, 1, static_cast<int>(std::min(left, kLongest).count()));
-        if (ready >= 0 || errno != EINTR) return ready > 0;
-        left = std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(end - SocketClock::now()));
-    }
-}
 
 template <class Call>
 ssize_t without_interruption(const Call& call) {
@@ -53,8 +35,8 @@ public:
         : socket_(socket), client_(client), reading_(reading), writing_(writing) {}
 
     bool is_readable() const override { return begin_ < end_; }
-    bool wait_readable() const override { return becomes(socket_, POLLIN, reading_); }
-    bool wait_writable() const override { return becomes(socket_, POLLOUT, writing_); }
+    bool wait_readable() const override { return socket_becomes(socket_, POLLIN, reading_); }
+    bool wait_writable() const override { return socket_becomes(socket_, POLLOUT, writing_); }
     bool is_peer_alive() const override { return !client_.is_gone(); }
 
     ssize_t read(char* into, std::size_t size) override {
@@ -117,7 +99,7 @@ void drain_and_close(int socket) {
     const SocketClock::time_point end = SocketClock::now() + kPatience;
     while (all < kMost) {
         const auto left = std::chrono::duration_cast<milliseconds>(end - SocketClock::now());
-        if (left.count() <= 0 || !becomes(socket, POLLIN, left)) break;
+        if (left.count() <= 0 || !socket_becomes(socket, POLLIN, left)) break;
         const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
         if (got <= 0) break;
         all += static_cast<std::size_t>(got);
@@ -140,7 +122,7 @@ bool ConnectionServer::wait_for_request(const httplib::Stream& connection) const
     if (connection.is_readable()) return true;  // it came with the one before
     const SocketClock::time_point end = SocketClock::now() + std::chrono::seconds(keep_alive_timeout_sec_);
     while (svr_sock_ != INVALID_SOCKET && SocketClock::now() < end)
-        if (becomes(connection.socket(), POLLIN, kLook)) return true;
+        if (socket_becomes(connection.socket(), POLLIN, kLook)) return true;
     return false;
 }
 

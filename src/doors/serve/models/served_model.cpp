@@ -9,6 +9,7 @@
 
 #include "base/content_hash.h"
 #include "base/replace_all.h"
+#include "doors/serve/request/chat_request.h"
 
 namespace headrace::serve {
 namespace {
@@ -29,11 +30,11 @@ std::string schema_error_in(const Exception& error) {
     return error.parameter().empty() && at != std::string::npos ? message.substr(at) : std::string();
 }
 
-/// A client's session for the engine, in the 256 bytes that a name may have there.
+/// A client's session for the engine, which takes no longer name than a request may have.
 std::string name_apart(const std::string& client, const std::string& name) {
-    constexpr std::size_t kMost = 256;
     std::string whole = client + ":" + name;
-    if (whole.size() <= kMost || name.size() > kMost) return whole;  // too long a one is refused
+    if (whole.size() <= kLongestSessionName || name.size() > kLongestSessionName)
+        return whole;  // too long a one is refused
     const ContentHash hash = content_hash(name.data(), name.size());
     return fmt::format("{}:{:016x}{:016x}", client, hash.high, hash.low);
 }

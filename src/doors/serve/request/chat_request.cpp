@@ -255,13 +255,12 @@ int wanted_slot(const Fields& body) {
 }
 
 void read_session(const Fields& body, Parameters& parameters) {
-    constexpr std::size_t kLongest = 256;
     for (const std::string_view name : {"session_id", "session"}) {  // both are checked, the second counts
         const auto session = body.text(name);
         if (!session) continue;
-        if (session->size() > kLongest)
+        if (session->size() > kLongestSessionName)
             throw wrong_field(body.name(name), fmt::format("is a name of {} bytes; at most {} are allowed",
-                                                           session->size(), kLongest));
+                                                           session->size(), kLongestSessionName));
         parameters.set("session_id", *session);
     }
 }

@@ -41,6 +41,8 @@ int choices_in(const Fields& body, std::initializer_list<std::string_view> names
 void check_limits(const Fields& body);
 /// `id_slot`.
 int wanted_slot(const Fields& body);
+/// Of a session's name, in bytes: the engine takes no longer ones.
+inline constexpr std::size_t kLongestSessionName = 256;
 /// `session`, the name of a conversation that the server remembers.
 void read_session(const Fields& body, Parameters& parameters);
 /// What a body calls it: "session", or "session_id".
