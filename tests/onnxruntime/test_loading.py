@@ -106,6 +106,41 @@ def test_operators_that_are_not_read_are_not_implemented() -> None:
         ours.InferenceSession("model.ort")
 
 
+def test_what_is_not_read_of_an_operator_is_not_implemented_whatever_the_remedy_is() -> None:
+    """Here it has nothing to do with the open dimension."""
+    model = made(
+        [node("SimplifiedLayerNormalization", ["x", "w"], ["y", "z"])],
+        [tensor("x", FLOAT, ["n", 3])],
+        [tensor("y", FLOAT, None), tensor("z", FLOAT, None)],
+        [constant("w", [1, 1, 1])],
+    )
+    with pytest.raises(Exception, match=r"given out\. Export the model for inference, without") as raised:
+        ours.InferenceSession(model)
+    assert type(raised.value).__name__ == "NotImplemented"
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        (
+            "dimensions={'n': 1, 'm': 2} (--dimension NAME=N). Export",
+            "add_free_dimension_override_by_name('n', 1) and "
+            "add_free_dimension_override_by_name('m', 2). Export",
+        ),
+        (
+            "fix those with dimensions={...} (--dimension NAME=N); otherwise",
+            "fix those with add_free_dimension_override_by_name(NAME, NUMBER); otherwise",
+        ),
+        ("dimensions={'x': [1, 3]} (--shape x=1,3)", "dimensions={'x': [1, 3]} (--shape x=1,3)"),
+    ],
+)
+def test_advice_about_open_dimensions_is_in_the_words_of_session_options(advice: str, said: str) -> None:
+    from headrace.onnxruntime.errors import of_loading, of_running
+
+    assert str(of_loading(ValueError(advice), [])).endswith(said)
+    assert str(of_running(ValueError(advice))).endswith(said)
+
+
 def test_the_operators_that_are_not_read_are_listed() -> None:
     from headrace._core import onnx_operators
     from headrace.onnxruntime.errors import NOT_READ

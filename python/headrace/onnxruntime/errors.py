@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from headrace._core import UnsupportedError
+
 _HOME = "onnxruntime.capi.onnxruntime_pybind11_state"
 # Operators of ONNX that headrace.load does not read: their models are valid.
 NOT_READ = frozenset(("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"))
@@ -58,7 +60,6 @@ _OF_LOADING = (
     (r"it imports no operator set|attribute '.*' is (not known|missing)|[Rr]equired attribute", InvalidGraph),
     (r"computed by no node before it", InvalidArgument),
     (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
-    (r"run the model with ONNX Runtime|; there are FLOAT", NotImplemented),
 )
 _OPERATOR = re.compile(r"\((\w+), [^)]*\): this operator is not read")
 _DOMAIN = re.compile(r"operators of the domain '(.*?)' are not read")
@@ -75,7 +76,23 @@ def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
         return (NotImplemented if found[1] in NOT_READ else InvalidGraph).of(text)
     if found := _DOMAIN.search(text):
         return (Fail if found[1] in domains else InvalidGraph).of(text)
-    return next((kind for words, kind in _OF_LOADING if re.search(words, text)), Fail).of(text)
+    otherwise = NotImplemented if isinstance(error, UnsupportedError) else Fail
+    kind = next((kind for words, kind in _OF_LOADING if re.search(words, text)), otherwise)
+    return kind.of(_with_overrides(text))
+
+
+# headrace.load's advice: dimensions={'n': 1} (--dimension NAME=N); not of whole shapes.
+_ADVICE = re.compile(r"dimensions=\{([^{}\[\]]*)\}(?: \(--dimension [^)]*\))?")
+
+
+def _with_overrides(text: str) -> str:
+    """The advice to fix dimensions, in ONNX Runtime's words."""
+
+    def in_its_words(advice: re.Match[str]) -> str:
+        fixes = re.findall(r"('[^']*'): (\d+)", advice[1]) or [("NAME", "NUMBER")]
+        return " and ".join(f"add_free_dimension_override_by_name({name}, {size})" for name, size in fixes)
+
+    return _ADVICE.sub(in_its_words, text)
 
 
 _OF_OPENING = (
@@ -93,4 +110,4 @@ def of_opening(error: Exception) -> OnnxRuntimeError:
 def of_running(error: Exception) -> OnnxRuntimeError:
     """For a run that ended with `error`."""
     kind = InvalidArgument if _OF_INDICES.search(str(error)) else Fail
-    return kind.of(str(error))
+    return kind.of(_with_overrides(str(error)))

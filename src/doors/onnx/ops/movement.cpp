@@ -242,7 +242,7 @@ Results split(OpWriter& g, const Node& node) {
     if (const auto list = node.integer_list("split")) {
         sizes.assign(list->begin(), list->end());
     } else if (node.optional(1)) {
-        sizes = dims_of(g, node, 1, "the parts' sizes");
+        sizes = dims_of(g, node, 1, "the parts' sizes", node.outputs.size());
     } else {
         const Dim each = divided_up(extent, count);
         sizes.assign(static_cast<std::size_t>(count - 1), each);
@@ -294,7 +294,8 @@ Operand expand(OpWriter& g, const Node& node) {
 }
 
 Operand tile(OpWriter& g, const Node& node) {
-    return g.op("tile", {node.x()}, {{"repetitions", dims_of(g, node, 1, "the repetitions")}});
+    const auto rank = static_cast<std::size_t>(g.rank(node.x()));
+    return g.op("tile", {node.x()}, {{"repetitions", dims_of(g, node, 1, "the repetitions", rank)}});
 }
 
 std::string block_mode(const Node& node) {

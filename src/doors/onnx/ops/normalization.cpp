@@ -93,10 +93,10 @@ Operand group_normalization(OpWriter& g, const Node& node) {
     const Shape shape = g.shape(x);
     const std::int64_t groups = node.integer("num_groups");
     invalid_if(shape.size() < 2, "the input has {} dimensions; 2 are the least", shape.size());
-    const std::int64_t channels = g.fixed(shape[1], "the number of channels");
-    invalid_if(groups < 1 || channels % groups != 0, "num_groups is {}, into which {} channels do not divide",
-               groups, channels);
-    const Dim inner = product_of(std::span(shape).subspan(2)) * Dim(channels / groups);
+    const Dim channels = shape[1];
+    invalid_if(groups < 1 || (!channels.is_symbolic() && channels.size() % groups != 0),
+               "num_groups is {}, into which {} channels do not divide", groups, channels.str());
+    const Dim inner = product_of(std::span(shape).subspan(2)) * divided_down(channels, groups);
     Operand y = g.op("layer_normalization", {g.reshape(x, {shape[0], groups, inner})},
                      {{"axes", std::vector<std::int64_t>{2}}, {"epsilon", node.real("epsilon", kEpsilon)}});
     const auto column = [&](std::size_t i) {

@@ -93,10 +93,17 @@ Shape extents_among(OpWriter& g, const Numbers& whole, const std::vector<std::op
     return list;
 }
 
-Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what) {
+Operand list_of(OpWriter& g, const Operand& x, std::int64_t count) {
+    const Shape own = g.shape(x);
+    return own.size() == 1 && own[0].is_symbolic() ? g.reshape(x, {count}) : x;
+}
+
+Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what,
+              std::optional<std::size_t> count) {
     const Operand x = node.operand(index);
     invalid_if(g.rank(x) > 1, "{} (input {}) has {} dimensions; it is a list", what, index, g.rank(x));
-    return is_known(x) ? node.dims(index, what) : extents_of(g, x);
+    if (is_known(x)) return node.dims(index, what);
+    return extents_of(g, count ? list_of(g, x, static_cast<std::int64_t>(*count)) : x);
 }
 
 std::pair<Operand, Shape> around(OpWriter& g, const Operand& x, const Numbers& axis) {

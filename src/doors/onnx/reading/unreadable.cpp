@@ -16,7 +16,10 @@ Unreadable Unreadable::at(std::string_view title, const OpWriter& g, const Node&
                              return x && !x->is_known() && g.is_open(x);
                          });
     std::string remedy = why.remedy();
-    if (is_open && remedy.find("dimensions={") == std::string::npos) {
+    // What says itself what to do of something that is not read does not depend on extents.
+    const bool knows_better = why.code() == Code::unsupported && remedy != Refused::kOtherwise;
+    if (is_open && !knows_better && !g.dimensions.empty() &&
+        remedy.find("dimensions={") == std::string::npos) {
         std::vector<std::string> fixes;
         for (const std::string& name : g.dimensions) fixes.push_back(fmt::format("'{}': 1", name));
         remedy = fmt::format("Fixing dimensions may help: dimensions={{{}}} (--dimension NAME=N). {}",
