@@ -13,6 +13,7 @@ struct ModelFolder {
     std::optional<TextPooling> pooling;
     std::optional<bool> normalizes;
     std::int64_t most_tokens = 0;  ///< 0: nothing
+    bool lower_cases = false;      ///< texts, before the tokenizer has them
 
     /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing
     /// say nothing. ranks: what is said of vectors is not read. Errors: of files that are damaged;

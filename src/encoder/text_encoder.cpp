@@ -4,9 +4,11 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "encoder/encoder_threads.h"
 #include "encoder/model_folder.h"
 #include "headrace/onnx.h"
+#include "tokenizer/unicode.h"
 
 namespace headrace {
 namespace {
@@ -29,6 +31,14 @@ CompileOptions shared_cache(CompileOptions options, int threads) {
     return options;
 }
 
+std::string in_lower_case(std::string_view given) {
+    const std::string valid = valid_utf8(given);
+    std::string lower;
+    for (std::size_t at = 0; at < valid.size();)
+        text::append_lowercase(lower, text::next_character(valid, at));
+    return lower;
+}
+
 int threads_of(const CompileOptions& options) {
     return options.threads > 0 ? options.threads : num_threads();
 }
@@ -45,6 +55,7 @@ struct TextEncoder::Impl {
     Tokenizer tokenizer;
     TextEncoderInfo info;
     std::unique_ptr<EncoderThreads> threads;
+    bool lower_cases = false;
 
     static Result<std::shared_ptr<Impl>> make(const Graph& graph, Tokenizer tokenizer,
                                               const ModelFolder& folder, const TextEncoderOptions& options,
@@ -59,7 +70,7 @@ Result<std::shared_ptr<TextEncoder::Impl>> TextEncoder::Impl::make(const Graph& 
                                                                    const ModelFolder& folder,
                                                                    const TextEncoderOptions& options,
                                                                    const std::string& path) {
-    auto made = std::make_shared<Impl>(Impl{std::move(tokenizer), {}, nullptr});
+    auto made = std::make_shared<Impl>(Impl{std::move(tokenizer), {}, nullptr, folder.lower_cases});
     const Executable executable = compile(graph, shared_cache(options.compile, threads_of(options.compile)));
     HR_ASSIGN(EncoderShape shape, EncoderShape::of(executable, options.pooling, options.ranks));
     if (!options.pooling && folder.pooling && shape.pooling != TextPooling::pooled) {
@@ -145,7 +156,8 @@ TextVectors TextEncoder::embed(const std::vector<std::string>& texts, const Enco
     std::vector<TokenizedText> all;
     all.reserve(texts.size());
     for (const std::string& text : texts)
-        all.push_back(impl_->tokenizer.encode(text, {.most_tokens = impl_->info.most_tokens}));
+        all.push_back(impl_->tokenizer.encode(impl_->lower_cases ? in_lower_case(text) : text,
+                                              {.most_tokens = impl_->info.most_tokens}));
     return impl_->vectors(std::move(all), call);
 }
 

@@ -81,6 +81,17 @@ def test_long_texts_are_cut_as_the_folder_says(tmp_path: Path) -> None:
     np.testing.assert_allclose(longer.encode([text]), reference("lasttoken", [text], 20), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta"])
+def test_the_configuration_of_sentences_has_a_name_by_the_model(tmp_path: Path, kind: str) -> None:
+    config = {"max_seq_length": 9, "do_lower_case": True}
+    folder = write_folder(tmp_path, {"pooling_mode": "mean"}, **{f"sentence_{kind}_config": config})
+    encoder = SentenceEncoder(folder)
+    assert encoder.max_seq_length == 9
+    np.testing.assert_allclose(encoder.encode(["MILL Stone"]), encoder.encode(["mill stone"]))
+    as_written = SentenceEncoder(write_folder(tmp_path / "other", {"pooling_mode": "mean"}))
+    assert np.abs(as_written.encode("MILL Stone") - as_written.encode("mill stone")).max() > 0.1
+
+
 def test_a_single_text_gives_a_vector_and_no_texts_an_empty_array(tmp_path: Path) -> None:
     encoder = SentenceEncoder(write_folder(tmp_path))
     assert encoder.encode("mill").shape == (WIDTH + 1,)
