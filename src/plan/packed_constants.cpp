@@ -2,14 +2,62 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/parallel.h"
+#include "base/reading_progress.h"
 #include "ir/constant.h"
 #include "ir/packed_growth.h"
+#include "ops/striped_packing.h"
 
 namespace headrace {
+namespace {
+
+/// Packed forms of what lies in mapped files, shared by executables that are of one file: a model that is
+/// read anew for each form of its inputs has several.
+class FormsOfFiles {
+public:
+    /// The bytes in the file, and what PackedConstants::Key says beside the constant.
+    using Key = std::tuple<const std::byte*, std::size_t, std::string>;
+
+    static FormsOfFiles& all() {
+        static auto* const forms = new FormsOfFiles();  // executables end when they like
+        return *forms;
+    }
+
+    std::shared_ptr<const std::byte> find(const Key& key) {
+        const std::lock_guard lock(mutex_);
+        const auto at = forms_.find(key);
+        return at == forms_.end() ? nullptr : at->second.lock();
+    }
+    void add(const Key& key, const std::shared_ptr<const std::byte>& form) {
+        const std::lock_guard lock(mutex_);
+        if (forms_.size() >= most_) {
+            std::erase_if(forms_, [](const auto& entry) { return entry.second.expired(); });
+            most_ = 2 * forms_.size() + kLeast;
+        }
+        forms_[key] = form;
+    }
+
+private:
+    static constexpr std::size_t kLeast = 64;
+
+    std::mutex mutex_;
+    std::map<Key, std::weak_ptr<const std::byte>> forms_;
+    std::size_t most_ = kLeast;
+};
+
+/// The file stays mapped with it, so that no other one's bytes get into the place of those that it is made
+/// of.
+struct FormOfFile {
+    AlignedBuffer buffer;
+    std::shared_ptr<const void> file;
+};
+
+}  // namespace
 
 void PackedConstants::use_cache(const Graph& graph, const std::string& folder, int threads) {
     const std::lock_guard lock(mutex_);
@@ -32,7 +80,7 @@ Result<std::shared_ptr<const std::byte>> PackedConstants::get(const Graph& graph
     const Key key = key_of(graph, use);
     Form& form = packed_[key];
     if (!form.data) {
-        HR_TRY(fill(form, name_of(key), graph, use));
+        HR_TRY(fill(form, key, graph, use));
     }
     return form.data;
 }
@@ -41,14 +89,14 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
     const std::lock_guard lock(mutex_);
     struct Missing {
         Form* form;
-        ContentHash name;
+        Key key;
         Use use;
     };
     std::vector<Missing> missing;
     for (const Use& use : uses) {
         const Key key = key_of(graph, use);
         const auto [at, is_new] = packed_.try_emplace(key);
-        if (is_new) missing.push_back({&at->second, name_of(key), use});
+        if (is_new) missing.push_back({&at->second, key, use});
     }
     if (missing.empty()) return;
     // The largest first, while there is little else: some are copied to be packed.
@@ -62,7 +110,7 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
     if (total < kWorthThreads) threads = 1;
     for_each_index(missing.size(), threads, [&](std::size_t i) {
         // What fails stays without data, and get() tries again and has the error.
-        static_cast<void>(fill(*missing[i].form, missing[i].name, graph, missing[i].use).ok());
+        static_cast<void>(fill(*missing[i].form, missing[i].key, graph, missing[i].use).ok());
     });
 }
 
@@ -71,21 +119,36 @@ ContentHash PackedConstants::name_of(const Key& key) {
 }
 
 /// Several threads fill forms at the same time.
-Status PackedConstants::fill(Form& form, const ContentHash& name, const Graph& graph, const Use& use) {
+Status PackedConstants::fill(Form& form, const Key& key, const Graph& graph, const Use& use) {
     const auto types = graph.operand_types(*use.node);
     const void* attrs = use.node->attrs.get();
     form.bytes = use.kernel->packed_bytes(Operands(types), attrs);
-    if (cache_) form.data = cache_->find(name, form.bytes);
+    if (cache_) form.data = cache_->find(name_of(key), form.bytes);
     form.is_mapped = form.data != nullptr;
     form.has_grown = grows_weights(*use.kernel, Operands(types), attrs);
     if (form.is_mapped) return success();
     const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
+    const FormsOfFiles::Key of_file{value.constant->bytes.data(), value.constant->bytes.size(), key.second};
+    const bool is_of_file = value.constant->mapped && value.constant->owner;
+    if (is_of_file) form.data = FormsOfFiles::all().find(of_file);
+    if (form.data) {
+        is_kept_ = false;
+        return success();
+    }
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
-    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*value.constant, &pages_));
+    AlignedBytes aligned;
+    const bool is_anywhere = ops::packs_in_stripes(*use.kernel);
+    if (!is_anywhere) {
+        HR_ASSIGN(aligned, AlignedBytes::of(*value.constant, &pages_));
+    }
+    const std::byte* plain = is_anywhere ? value.constant->bytes.data() : aligned.data();
     const auto shape = value.type.sizes();
-    use.kernel->pack({value.type.dtype, shape, plain.data(), value.type.format}, attrs, buffer.data());
-    const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
-    form.data = {owner, owner->data()};
+    const ReadingProgress progress(pages_, value.constant->bytes);
+    use.kernel->pack({value.type.dtype, shape, plain, value.type.format}, attrs, buffer.data());
+    const auto owner = std::make_shared<const FormOfFile>(
+        FormOfFile{std::move(buffer), is_of_file ? value.constant->owner : nullptr});
+    form.data = {owner, owner->buffer.data()};
+    if (is_of_file) FormsOfFiles::all().add(of_file, form.data);
     is_kept_ = false;
     pages_.give_back(value.constant->bytes);
     return success();

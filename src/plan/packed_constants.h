@@ -61,7 +61,7 @@ private:
     }
     static Key key_of(const Graph& graph, const Use& use);
     ContentHash name_of(const Key& key);
-    Status fill(Form& form, const ContentHash& name, const Graph& graph, const Use& use);
+    Status fill(Form& form, const Key& key, const Graph& graph, const Use& use);
 
     mutable std::mutex mutex_;
     std::map<Key, Form> packed_;

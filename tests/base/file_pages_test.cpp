@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "base/reading_progress.h"
 
 namespace headrace {
 namespace {
@@ -60,6 +61,23 @@ TEST(FilePages, GivesBackPagesOfAFileThatCanBeReadAgain) {
     EXPECT_EQ(file.resident(), 4);
     EXPECT_TRUE(file.read());
     EXPECT_EQ(file.resident(), 1024);
+}
+
+TEST(FilePages, GivesBackWhatAReaderSaysItHasRead) {
+    const Mapping file(PROT_READ), other(PROT_READ);
+    const FilePages pages;
+    ASSERT_TRUE(file.read() && other.read());
+    ReadingProgress::was_read(file.bytes);  // nobody wants to know
+    EXPECT_EQ(file.resident(), 1024);
+    {
+        const ReadingProgress progress(pages, file.bytes);
+        ReadingProgress::was_read(file.bytes.first(kBytes / 2));
+        ReadingProgress::was_read(other.bytes);
+    }
+    EXPECT_EQ(file.resident(), 512);
+    EXPECT_EQ(other.resident(), 1024);
+    ReadingProgress::was_read(file.bytes);
+    EXPECT_EQ(file.resident(), 512);
 }
 
 TEST(FilePages, GivesBackPagesThatAreLocked) {
