@@ -107,14 +107,13 @@ def test_operators_that_are_not_read_are_not_implemented() -> None:
 
 
 def test_what_is_not_read_of_an_operator_is_not_implemented_whatever_the_remedy_is() -> None:
-    """Here it has nothing to do with the open dimension."""
     model = made(
         [node("SimplifiedLayerNormalization", ["x", "w"], ["y", "z"])],
         [tensor("x", FLOAT, ["n", 3])],
         [tensor("y", FLOAT, None), tensor("z", FLOAT, None)],
         [constant("w", [1, 1, 1])],
     )
-    with pytest.raises(Exception, match=r"given out\. Export the model for inference, without") as raised:
+    with pytest.raises(Exception, match=r"given out\..*Export the model for inference, without") as raised:
         ours.InferenceSession(model)
     assert type(raised.value).__name__ == "NotImplemented"
 
