@@ -26,9 +26,23 @@ void CustomNode::compute(ggml_tensor* dst, int ith, int nth, void* self) noexcep
         nth = 1;
     }
     try {
-        node->execute(dst, {ith, nth});
+        if (node->stop_ && node->stop_->may_stop())
+            node->execute_in_pieces(dst, {ith, nth});
+        else
+            node->execute(dst, {ith, nth});
+    } catch (const RunStopped&) {  // the run says so itself
     } catch (...) {  // an exception may not cross ggml's C frames; the session reports it after the run
         if (!node->failed_.exchange(true)) node->thrown_ = std::current_exception();
+    }
+}
+
+/// As so many more threads would, one after the other: kernels split their work by shares alone.
+void CustomNode::execute_in_pieces(ggml_tensor* dst, Share share) const {
+    const PartOfRun part(*stop_, share.first());
+    const int each = (pieces_ + share.nth - 1) / share.nth;
+    for (int piece = 0; piece < each; ++piece) {
+        if (each > 1) check_stop();
+        execute(dst, {share.ith * each + piece, share.nth * each});
     }
 }
 
