@@ -15,11 +15,13 @@ if(TARGET wasi_nn_backend)
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
     add_dependencies(doors_wasi_nn_test wasi_nn_${interface}_header)
   endforeach()
-  add_executable(wasi_nn_wamr_host ${wasi_nn_dir}/wamr_host.c)
-  target_link_libraries(wasi_nn_wamr_host PRIVATE ${CMAKE_DL_LIBS})
-  set_target_properties(wasi_nn_wamr_host PROPERTIES C_STANDARD 11
-    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
-  add_dependencies(doors_wasi_nn_test wasi_nn_wamr_host)
+  foreach(host wamr_host upstream_host)
+    add_executable(wasi_nn_${host} ${wasi_nn_dir}/${host}.c)
+    target_link_libraries(wasi_nn_${host} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+    set_target_properties(wasi_nn_${host} PROPERTIES C_STANDARD 11
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
+    add_dependencies(doors_wasi_nn_test wasi_nn_${host})
+  endforeach()
 endif()
 set_target_properties(doors_wasi_nn_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
 gtest_discover_tests(doors_wasi_nn_test TEST_PREFIX doors/wasi_nn/ DISCOVERY_MODE PRE_TEST NO_PRETTY_TYPES
