@@ -88,6 +88,31 @@ TEST_P(WasiNnGraphLimits, HoldTheTensorsAndActivationsOfAGraph) {
     EXPECT_EQ(set(host, other, 0, {1, 2}, {1, 2}), 0);
 }
 
+TEST_P(WasiNnGraphLimits, HoldWhatEachContextKeepsOfAGraph) {
+    std::vector<std::string> nodes;
+    std::string last = "x";
+    for (int i = 0; i < 1000; ++i) {
+        const std::string next = i == 999 ? "y" : "y" + std::to_string(i);
+        nodes.push_back(onnx::node(i % 2 ? "Sin" : "Tanh", {last}, next));
+        last = next;
+    }
+    const std::string chain = onnx::model_of(nodes, {value("x", kF32, {"n"})}, {value("y", kF32, {"n"})});
+    const Host host(*library, R"({"max_graph_bytes": 20000000})");
+    const std::uint32_t graph = load(host, chain);
+    std::vector<std::uint32_t> contexts;
+    int code = 0;
+    while (code == 0 && contexts.size() < 100) {
+        contexts.push_back(host.open(graph));
+        ASSERT_EQ(set(host, contexts.back(), 0, {1}, {1}), 0);
+        code = library->compute(host.ctx(), contexts.back());
+    }
+    EXPECT_EQ(code, library->numbers.no_memory);
+    EXPECT_THAT(failure(host), HasSubstr("for what a session keeps of its graph are too many"));
+    EXPECT_LT(contexts.size(), 40u);
+    EXPECT_EQ(library->close_execution_context(host.ctx(), contexts.front()), 0);
+    EXPECT_EQ(library->compute(host.ctx(), contexts.back()), 0) << "a closed context gives it back";
+}
+
 TEST_P(WasiNnGraphLimits, HoldTheBytesOfAModel) {
     const TemporaryFolder folder;
     const std::string small = sum_and_product(), large = endless(), path = folder / "large.onnx";
