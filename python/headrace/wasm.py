@@ -168,6 +168,15 @@ def _with_aliases(
     return ({**config, "model_aliases": dict(aliases)} if aliases else dict(config)), set(aliases)
 
 
+def _with_memory(config: Mapping[str, object], most_bytes: int | None) -> Mapping[str, object]:
+    """A configuration that bounds language models, too, where it does not say so itself."""
+    group = config.get("service")
+    own = {*config, *(group if isinstance(group, dict) else ())}
+    if most_bytes is None or any(key.replace("-", "_") == "max_memory_bytes" for key in own):
+        return config
+    return {**config, "max_memory_bytes": most_bytes}
+
+
 def run_guest(
     guest: Path,
     aliases: Mapping[str, str],
@@ -201,6 +210,7 @@ def run_guest(
                 shutil.rmtree(empty, ignore_errors=True)
                 give_up(why)
 
+            configured = _with_memory(configured, sandbox.max_memory)
             nn = WasiNn(library or find_library(), configured, explain)
             try:
                 binary = guest.read_bytes()
@@ -318,7 +328,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument(
-        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest's memories and tables together"
+        "--max-memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="of the guest's memories and tables, and again of its language models",
     )
     parser.add_argument(
         "--max-time", type=_seconds, metavar="SECONDS", help="until the guest is ended, whatever it does"

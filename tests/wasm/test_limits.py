@@ -117,6 +117,22 @@ def test_a_guest_that_ends_in_time_has_its_own_exit_status(host, model, tmp_path
     assert code == 0 and "2+3=5" in printed
 
 
+def test_a_guests_models_take_no_more_than_its_memory(host, model, library, tmp_path):
+    arguments = ["default", "prompt:text:What is 2+3?"]
+    code, printed = host(RUN, "--max-memory", "4000000", arguments=arguments)
+    assert code == 1 and "of 4000000, the host's max_memory_bytes, are in use" in printed
+
+
+def test_a_configuration_gives_models_more_than_the_guests_memory(library, model):
+    arguments = ["default", "prompt:text:What is 2+3?"]
+    for config in ({"max_memory_bytes": 0}, {"service": {"max-memory-bytes": 100_000_000}}):
+        whole = {"n_ctx": 512, "n_threads": 1, "log_level": "none", **config}
+        assert (
+            run_guest(RUN, {"default": str(model)}, whole, sandbox=Sandbox(arguments, max_memory=4000000))
+            == 0
+        )
+
+
 def test_what_a_guest_computes_ends_with_its_time_in_the_process_of_its_host(library, tmp_path):
     """Without an end of the process: the model's loop is told."""
     model = str(counting(tmp_path / "counts.onnx"))

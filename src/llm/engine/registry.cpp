@@ -1,16 +1,14 @@
 #include "llm/engine/registry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "llm/checks/model_file.h"
+#include "llm/engine/memory_file.h"
 #include "llm/model/placement.h"
 
 namespace headrace::llm {
@@ -156,27 +154,10 @@ Result<Runner> open_runner(const std::string& path, const EngineSettings& settin
 }
 
 Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings) {
-    const int file = memfd_create("headrace-model", MFD_CLOEXEC);
-    if (file < 0) return failure(Code::io, "no memory file for a model: {}", std::strerror(errno));
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) {
-            const int error = errno;
-            close(file);
-            return failure(Code::out_of_memory, "{} bytes of a model cannot be copied: {}", bytes.size(),
-                           std::strerror(error));
-        }
-        done += static_cast<std::size_t>(written);
-    }
-    const std::string path = fmt::format("/proc/self/fd/{}", file);
-    Result<Runner> runner = open_runner(path, settings);
-    close(file);  // what llama.cpp has mapped stays
+    HR_ASSIGN(const MemoryFile file, MemoryFile::of(bytes));
+    Result<Runner> runner = open_runner(file.path(), settings);
     if (runner.ok()) return runner;
-    Error error = runner.error();  // whoever gave bytes knows of no file
-    for (std::size_t at = error.message.find(path); at != std::string::npos; at = error.message.find(path))
-        error.message.replace(at, path.size(), "the model in memory");
-    return error;
+    return file.within(runner.error());
 }
 
 RegistryStatistics registry_statistics() {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "llm/engine/registry.h"
 #include "llm/notes.h"
+#include "llm/service/model_memory.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
@@ -16,10 +17,11 @@ namespace headrace::llm {
 /// A model that requests may use.
 struct LoadedModel {
     Runner runner;
-    Settings settings;  ///< the defaults of its requests
-    std::string name;   ///< what whoever loaded it calls it
-    std::string path;   ///< empty: the weights were given as bytes
-    Notes warnings;     ///< of the load, for every reply
+    Settings settings;                             ///< the defaults of its requests
+    std::string name;                              ///< what whoever loaded it calls it
+    std::string path;                              ///< empty: the weights were given as bytes
+    Notes warnings;                                ///< of the load, for every reply
+    std::shared_ptr<const ModelShare> share = {};  ///< of a limited budget; none elsewhere
 
     /// Code::unsupported where it only gives vectors.
     Status check_writes_text() const;

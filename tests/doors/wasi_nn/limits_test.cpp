@@ -153,6 +153,32 @@ TEST_P(WasiNnLimits, AGuestDoesNotPutOffTheEndThatItsHostSetsARequest) {
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("timeout_ms 1"));
 }
 
+TEST_P(WasiNnLimits, AGuestTakesNoMoreMemoryThanItsHostSays) {
+    const Host host(*library, R"({"max_memory_bytes": 100000000})");
+    std::uint32_t graph = 77;
+    EXPECT_EQ(
+        host.try_load(model_path(), R"({"n_threads": 1, "n_ctx": 10000000, "max_memory_bytes": 0})", &graph),
+        library->numbers.too_large);
+    EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
+                HasSubstr("of 100000000, the host's max_memory_bytes, are in use"));
+    EXPECT_EQ(graph, 77u);
+    const std::uint32_t loaded = host.load(R"({"n_threads": 1, "n_ctx": 512})"), context = host.open(loaded);
+    EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+    EXPECT_EQ(library->set_input(host.ctx(), context, 0, std::string(100'000'000, 'x')),
+              library->numbers.no_memory);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "nothing changes";
+    int held = 0;
+    std::uint32_t filled = 0;
+    for (int code = 0; code == 0 && held < 100; ++held) {
+        filled = host.open(loaded);
+        code = library->set_input(host.ctx(), filled, held % 2, std::string(4'000'000, 'x'));
+    }
+    EXPECT_LT(held, 30);
+    EXPECT_EQ(library->close_execution_context(host.ctx(), filled - 1), 0);
+    EXPECT_EQ(library->set_input(host.ctx(), filled, 0, std::string(4'000'000, 'x')), 0)
+        << "a closed context gives its texts' memory back";
+}
+
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load(shifting));
