@@ -338,11 +338,11 @@ def main(arguments: list[str]) -> int:
         if not Path(path).exists():
             option = f"--model {path}" if options.model and name == "default" else f"--alias {name}={path}"
             print(f"headrace wasm: {option}: there is no such file", file=sys.stderr)
-            return 2
+            return 1
     if not options.guest.is_file():
         found = "is no file" if options.guest.exists() else "there is no such file"
         print(f"headrace wasm: {options.guest}: {found}", file=sys.stderr)
-        return 2
+        return 1
 
     def tell(why: str) -> None:
         print(f"headrace wasm: {options.guest}: {why}", file=sys.stderr, flush=True)
