@@ -25,7 +25,7 @@ std::string identity_of(const std::string& path) {
                        file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-/// Of all files that weights and adapters come from. Those that are missing are an error of the load.
+/// Identifies all files of weights and adapters. A missing one is an error of the load.
 std::string identity_of(const std::string& path, const ModelFile& file, const ModelSettings& settings) {
     std::string all = identity_of(path);
     for (const std::string& part : file.parts) all += ' ' + identity_of(part);
@@ -138,7 +138,7 @@ Result<Runner> open_at_once(const std::string& path, const ModelFile& file, cons
 
 Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
     if (settings.context.batch_invariant)
-        if (const Status loaded = require_packed_products(); !loaded.ok())
+        if (const Status loaded = require_packed_kernels(); !loaded.ok())
             return loaded.error().of_parameter("batch_invariant");
     // Another file may be put in one's place at any time. What was read of the one and of the other is thrown
     // away: keys and values on disk would bear the wrong one's name.

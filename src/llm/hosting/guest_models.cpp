@@ -20,7 +20,7 @@ Result<ModelSlots::Id> GuestModels::load(std::string_view name, const GivenParam
     HR_ASSIGN(const std::string path, model_path(name, settings_));
     HR_ASSIGN(Load load, read(given));
     load.names.add(path, std::string(name));
-    log_notes(load.warnings);
+    log_warnings(load.warnings);
     return add(
         open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
         std::move(load.names), replaces);
@@ -35,7 +35,7 @@ Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const Giv
         load.warnings.push_back(
             {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
     }
-    log_notes(load.warnings);
+    log_warnings(load.warnings);
     return add(open_model_bytes(bytes, std::move(load.settings), with_own_warnings(load.warnings)),
                std::move(load.names), replaces);
 }
@@ -80,8 +80,8 @@ Status GuestModels::confine(Load& load) const {
     return success();
 }
 
-Notes GuestModels::with_own_warnings(const Notes& warnings) const {
-    Notes all = warnings_;
+Warnings GuestModels::with_own_warnings(const Warnings& warnings) const {
+    Warnings all = warnings_;
     all.insert(all.end(), warnings.begin(), warnings.end());
     return all;
 }

@@ -16,7 +16,7 @@ namespace headrace::llm {
 class GuestModels {
 public:
     /// warnings: of the settings, for every reply. sessions: those that a load's configuration may limit.
-    GuestModels(Settings settings, Notes warnings, Sessions& sessions)
+    GuestModels(Settings settings, Warnings warnings, Sessions& sessions)
         : settings_(std::move(settings)), warnings_(std::move(warnings)), sessions_(sessions) {}
 
     /// replaces: whether a load takes the place of the first model when the parameters say nothing else; one
@@ -37,16 +37,16 @@ public:
 private:
     struct Load {
         Settings settings;
-        Notes warnings;
+        Warnings warnings;
         GuestNames names;
     };
     Result<Load> read(const GivenParameters& given) const;
     Status confine(Load& load) const;
-    Notes with_own_warnings(const Notes& warnings) const;
+    Warnings with_own_warnings(const Warnings& warnings) const;
     Result<ModelSlots::Id> add(Result<LoadedModel> opened, GuestNames names, bool replaces);
 
     const Settings settings_;
-    const Notes warnings_;
+    const Warnings warnings_;
     Sessions& sessions_;
     ModelSlots slots_;
     mutable std::mutex mutex_;

@@ -20,7 +20,7 @@ namespace {
 /// What a host's parameters say.
 struct HostSettings {
     llm::Settings settings;
-    llm::Notes warnings;
+    llm::Warnings warnings;
 
     static Result<HostSettings> of(const HostOptions& options) {
         HostSettings host;
@@ -32,7 +32,7 @@ struct HostSettings {
         host.settings.lenient = options.lenient;
         HR_TRY(host.add(options.above));
         if (options.own || options.above) HR_TRY(host.start_log(own_file));
-        llm::log_notes(host.warnings);
+        llm::log_warnings(host.warnings);
         return host;
     }
 

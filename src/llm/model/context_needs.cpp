@@ -34,7 +34,7 @@ ContextNeeds measure(const std::string& path, const llama_context_params& params
     return needs;
 }
 
-/// Of larger contexts by what smaller ones take: both grow in proportion.
+/// Needs of large contexts are those of smaller ones, scaled: they grow in proportion.
 ContextNeeds measure_or_predict(const std::string& path, llama_context_params params) {
     if (params.n_ctx <= kMostMeasured || params.embeddings) return measure(path, params);
     const std::uint64_t wanted = params.n_ctx;

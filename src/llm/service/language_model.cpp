@@ -25,7 +25,7 @@ namespace {
 /// What a load asks for.
 struct Load {
     llm::Settings settings;
-    llm::Notes warnings;
+    llm::Warnings warnings;
 
     static Result<Load> of(const ModelOptions& options) {
         llm::start_llama();
@@ -35,7 +35,7 @@ struct Load {
         HR_ASSIGN(load.settings,
                   with_parameters(load.settings, options.parameters, Level::service, load.warnings));
         if (load.settings.log != usual) HR_TRY(llm::set_log(load.settings.log));
-        llm::log_notes(load.warnings);
+        llm::log_warnings(load.warnings);
         return load;
     }
     Result<LoadedModel> open(const std::string& name) {
@@ -131,7 +131,7 @@ std::uint64_t bytes_of_file(const std::string& path) {
     return error ? 0 : bytes;  // a file that is missing is an error of the load
 }
 
-/// Of the keys and values and of what computes, as llama.cpp says.
+/// Bytes of the keys and values and of the compute buffers, as llama.cpp says.
 std::uint64_t context_bytes(const std::string& path, const llm::ModelFile& file,
                             const llm::ContextMemory& context) {
     const llm::ContextNeeds needs = llm::Model::context_needs(path, file, context);
@@ -218,7 +218,7 @@ Generation LanguageModel::stream(const Request& request) {
 
 Conversation LanguageModel::conversation(std::string_view name, const Parameters& parameters) {
     return throwing([&]() -> Result<Conversation> {
-        llm::Notes shown_with_replies;
+        llm::Warnings shown_with_replies;
         HR_TRY(with_parameters(impl_->model().settings, parameters, Level::session, shown_with_replies));
         HR_ASSIGN(std::shared_ptr<Session> session,
                   name.empty() ? impl_->sessions.open_anonymous() : impl_->sessions.open(name));
@@ -328,7 +328,7 @@ RenderedPrompt LanguageModel::render(const Request& request) const {
 
 Parameters LanguageModel::effective(const Parameters& parameters) const {
     return throwing([&]() -> Result<Parameters> {
-        llm::Notes shown_with_replies;
+        llm::Warnings shown_with_replies;
         HR_ASSIGN(llm::Settings settings,
                   with_parameters(impl_->model().settings, parameters, Level::request, shown_with_replies));
         return llm::request_parameters(settings);

@@ -17,17 +17,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-Settings read(std::string_view json, Level level = Level::request, Notes* notes = nullptr,
+Settings read(std::string_view json, Level level = Level::request, Warnings* warnings = nullptr,
               const Settings& base = {}) {
-    Notes own;
-    auto result = with_parameters(base, json, level, notes ? *notes : own);
+    Warnings own;
+    auto result = with_parameters(base, json, level, warnings ? *warnings : own);
     EXPECT_TRUE(result.ok()) << json << ": " << (result.ok() ? "" : result.error().message);
     return result.ok() ? std::move(result).value() : Settings{};
 }
 
 std::string error_of(std::string_view json, Level level = Level::request) {
-    Notes notes;
-    const auto result = with_parameters({}, json, level, notes);
+    Warnings warnings;
+    const auto result = with_parameters({}, json, level, warnings);
     return result.ok() ? "no error" : result.error().message;
 }
 
@@ -46,11 +46,11 @@ TEST(ParameterValues, NameTheParameterTheValueAndWhatWouldBeRight) {
 }
 
 TEST(ParameterValues, NoteWhatIsClamped) {
-    Notes notes;
-    EXPECT_EQ(read(R"({"top_k": -1})", Level::request, &notes).request.sampling.top_k, 0);
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].parameter, "top_k");
-    EXPECT_EQ(notes[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
+    Warnings warnings;
+    EXPECT_EQ(read(R"({"top_k": -1})", Level::request, &warnings).request.sampling.top_k, 0);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(warnings[0].parameter, "top_k");
+    EXPECT_EQ(warnings[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
 }
 
 TEST(ParameterValues, AQueueHasRoomForTheRequestThatIsNext) {
@@ -58,11 +58,11 @@ TEST(ParameterValues, AQueueHasRoomForTheRequestThatIsNext) {
 }
 
 TEST(ParameterValues, ATimeoutOfZeroIsNotClamped) {
-    Notes notes;
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &notes).session.idle_timeout_ms, 0);
-    EXPECT_THAT(notes, IsEmpty());
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &notes).session.idle_timeout_ms, 100);
-    EXPECT_EQ(notes.size(), 1u);
+    Warnings warnings;
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &warnings).session.idle_timeout_ms, 0);
+    EXPECT_THAT(warnings, IsEmpty());
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &warnings).session.idle_timeout_ms, 100);
+    EXPECT_EQ(warnings.size(), 1u);
 }
 
 TEST(ParameterValues, TakeWordsForNumbersAndSwitches) {
@@ -105,11 +105,12 @@ TEST(ParameterValues, SamplersHaveNamesAndLetters) {
 }
 
 TEST(ParameterValues, UnknownSamplersAreLeftOutWithANote) {
-    Notes notes;
-    EXPECT_THAT(read(R"({"samplers": ["magic", "top_k"]})", Level::request, &notes).request.sampling.samplers,
-                ElementsAre(SamplerKind::top_k));
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].message, "'samplers' names \"magic\", which is no sampler; it is left out");
+    Warnings warnings;
+    EXPECT_THAT(
+        read(R"({"samplers": ["magic", "top_k"]})", Level::request, &warnings).request.sampling.samplers,
+        ElementsAre(SamplerKind::top_k));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(warnings[0].message, "'samplers' names \"magic\", which is no sampler; it is left out");
     EXPECT_THAT(error_of(R"({"samplers": [1]})"), HasSubstr("must be a list of samplers' names"));
 }
 
@@ -289,10 +290,10 @@ TEST(ParameterJson, IgnoresTheZerosThatCCallersCount) {
 }
 
 TEST(ParameterJson, HoldsTheDeepestNestingThatIsAllowed) {
-    Notes notes;
+    Warnings warnings;
     const std::string json = "{\"x\":" + std::string(63, '[') + std::string(63, ']') + "}";
-    EXPECT_TRUE(with_parameters({}, json, Level::request, notes).ok());
-    EXPECT_EQ(notes.size(), 1u);
+    EXPECT_TRUE(with_parameters({}, json, Level::request, warnings).ok());
+    EXPECT_EQ(warnings.size(), 1u);
 }
 
 /// Every row's value.
@@ -337,12 +338,12 @@ TEST(ParameterJson, SurvivesDamagedTextsAndKeepsTheBase) {
                 default: text.insert(at, text.substr(below(text.size()), below(40))); break;
             }
         }
-        Notes notes;
-        const auto result = with_parameters(base, text, static_cast<Level>(below(4)), notes);
+        Warnings warnings;
+        const auto result = with_parameters(base, text, static_cast<Level>(below(4)), warnings);
         ++(result.ok() ? accepted : refused);
         if (result.ok()) continue;
         ASSERT_FALSE(result.error().message.empty());
-        ASSERT_TRUE(notes.empty());
+        ASSERT_TRUE(warnings.empty());
     }
     EXPECT_GT(accepted, 50);
     EXPECT_GT(refused, 1000);

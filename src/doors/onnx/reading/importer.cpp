@@ -96,7 +96,7 @@ Importer::Importer(Source& source, const OnnxOptions& options, Patience patience
         functions_.emplace(std::tuple(domain_named(f.domain), f.name, f.overload), &f);
 }
 
-Result<Reading> Importer::run() {
+Result<ImportedModel> Importer::run() {
     try {
         return read_content();
     } catch (const Unreadable& error) {
@@ -108,7 +108,7 @@ Result<Reading> Importer::run() {
     }
 }
 
-Reading Importer::read_content() {
+ImportedModel Importer::read_content() {
     const GraphMessage& graph = source_.graph();
     Scope scope;
     scope.sets = &source_.model.sets;
@@ -387,7 +387,7 @@ Values Importer::read_branch(OpWriter& into, const Branch& branch, const Values&
     return results;
 }
 
-Result<Reading> read_model(Source& source, const OnnxOptions& options) {
+Result<ImportedModel> read_model(Source& source, const OnnxOptions& options) {
     Importer patient(source, options, {});
     auto made = patient.run();
     if (made.ok() || !patient.patience().was_needed) return made;
