@@ -14,11 +14,11 @@ function fatal(error) {
 self.Worker = class {
   onmessage = null;
   #port;
-  constructor(url, { name }) {
+  constructor(url) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.onmessage = (event) => this.onmessage(event);
-    post({ thread: { factory: String(url), name, port: port2 } }, [port2]);
+    post({ thread: { factory: String(url), port: port2 } }, [port2]);
   }
   postMessage(message, moved) {
     this.#port.postMessage(message, moved);
