@@ -2,14 +2,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
-
-NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
 
 TEST(Concat, JoinsAlongTheAxis) {
     const auto a = tensor(DType::f32, {2, 1}, {1, 2}), b = tensor(DType::f32, {2, 2}, {3, 4, 5, 6});
@@ -78,4 +75,4 @@ TEST(Concat, SaysWhichInputDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

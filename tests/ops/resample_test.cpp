@@ -5,13 +5,12 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 using Integers = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
@@ -103,4 +102,4 @@ TEST(Resample2d, SaysWhatItTakes) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

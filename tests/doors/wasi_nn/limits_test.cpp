@@ -18,7 +18,7 @@ using testing::StartsWith;
 class WasiNnLimits : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnLimits);
 
-constexpr std::string_view endless = R"({"ignore_eos": true, "n_predict": -1})";
+constexpr std::string_view endless_request = R"({"ignore_eos": true, "n_predict": -1})";
 
 std::string context_tokens(const Library& library, void* ctx) {
     const std::string statistics = library.statistics(ctx), key = R"("context_tokens":)";
@@ -117,7 +117,7 @@ template <class Act>
 int end_of_endless_request(const Library& library, const Host& host, std::uint32_t context, Act act) {
     std::atomic<int> code{-1};
     std::thread request(
-        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless).code; });
+        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless_request).code; });
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (library.statistics(host.ctx()).find(R"("running":1)") == std::string::npos && code == -1 &&
            std::chrono::steady_clock::now() < limit)

@@ -56,7 +56,7 @@ std::vector<const Row*> rows_with_numbers() {
     return rows;
 }
 
-std::string row_name(const testing::TestParamInfo<const Row*>& info) {
+std::string row_title(const testing::TestParamInfo<const Row*>& info) {
     std::string name(info.param->path);
     std::replace(name.begin(), name.end(), '.', '_');
     return name;
@@ -135,7 +135,7 @@ TEST_P(ParameterRow, RefusesValuesOfOtherTypes) {
     for (std::string_view value : wrong) EXPECT_TRUE(refused(value)) << value;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, ParameterRow, testing::ValuesIn(rows_with_values()), row_name);
+INSTANTIATE_TEST_SUITE_P(Rows, ParameterRow, testing::ValuesIn(rows_with_values()), row_title);
 
 class NumberRow : public ParameterRow {
 protected:
@@ -210,7 +210,7 @@ TEST_P(NumberRow, TakesAnIntegerWithADecimalPoint) {
     EXPECT_EQ(value_of(row, result.value()), Json::parse(row.example));
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, NumberRow, testing::ValuesIn(rows_with_numbers()), row_name);
+INSTANTIATE_TEST_SUITE_P(Rows, NumberRow, testing::ValuesIn(rows_with_numbers()), row_title);
 
 TEST(ParameterRows, ThatAreIgnoredSayWhy) {
     for (const Row& row : ignored_rows())
