@@ -61,6 +61,13 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
             ),
             "Fail",
         ),
+        (made(RELU, ONE_IN, ONE_OUT, opset=0), "InvalidGraph"),
+        (made([node("Relu", ["x", "x"], ["z"])], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("Add", ["x"], ["z"])], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("LeakyRelu", ["x"], ["z"], alpha="a")], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("Upsample", ["x"], ["z"], mode="nearest")], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made(RELU, ONE_IN * 2, ONE_OUT), "Fail"),
+        (made(RELU, ONE_IN, ONE_OUT, [TensorProto(name="w", data_type=0, dims=[1])]), "Fail"),
     ],
     ids=[
         "file",
@@ -77,6 +84,13 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
         "shapes",
         "opset",
         "version",
+        "no opset",
+        "inputs",
+        "no input",
+        "attribute",
+        "removed",
+        "names",
+        "type",
     ],
 )
 def test_what_is_no_model_is_an_error_of_the_same_class(tmp_path: Path, source: Any, error: str) -> None:
@@ -362,3 +376,12 @@ def test_the_file_says_what_it_is_in_a_moment(tmp_path: Path) -> None:
     begin = time.perf_counter()
     assert [info.name for info in open_model(tmp_path / "large.onnx").inputs] == ["x"]
     assert time.perf_counter() - begin < 0.1
+
+
+def test_joining_a_sequence_of_nothing_is_an_error_of_the_same_class() -> None:
+    model = made(
+        [node("ConcatFromSequence", ["x"], ["z"], axis=0)],
+        [sequence("x", FLOAT, None)],
+        [tensor("z", FLOAT, None)],
+    )
+    assert same(lambda o: o.InferenceSession(model).run(None, {"x": []})) == STATE + "Fail"

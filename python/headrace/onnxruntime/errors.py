@@ -56,13 +56,16 @@ DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
 # What headrace.load says, and what ONNX Runtime calls such a model; the first that is found counts.
 _OF_LOADING = (
     (r"it imports no operator set|attribute '.*' is (not known|missing)|[Rr]equired attribute", InvalidGraph),
+    (r"it has \d+ (inputs?|outputs?); .* in this operator set", InvalidGraph),
+    (r"attribute '.*' is of the type .*; it must be of", InvalidGraph),
     (r"computed by no node before it", InvalidArgument),
+    (r"input: the name '.*' is already taken|it is UNDEFINED; there are", Fail),
     (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
     (r"run the model with ONNX Runtime|; there are FLOAT", NotImplemented),
 )
 _OPERATOR = re.compile(r"\((\w+), [^)]*\): this operator is not read")
 _DOMAIN = re.compile(r"operators of the domain '(.*?)' are not read")
-_OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence")
+_OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence(?! is empty)")
 
 
 def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
@@ -81,6 +84,7 @@ def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
 _OF_OPENING = (
     (r"there is no graph in", InvalidArgument),
     (r"damaged|cut off|no UTF-8", InvalidProtobuf),
+    (r"it imports operator set 0 ", InvalidGraph),
 )
 
 
