@@ -48,7 +48,7 @@ Results batch_normalization(OpWriter& g, const Node& node) {
               "spatial is 0, statistics for every element; only 1 is read, statistics for every channel");
     std::vector<Operand> parameters;  // scale, bias, mean, variance
     for (std::size_t i = 1; i < 5; ++i) parameters.push_back(g.cast(node.operand(i), x->type));
-    bool is_training = node.flag("training_mode", false);
+    bool is_training = node.is_one("training_mode", false);
     if (node.opset < 14) is_training = node.wants(1) || node.wants(2) || node.wants(3) || node.wants(4);
     if (is_training) return by_batch(g, node, x, parameters);
     return {g.op("batch_normalization", {x, parameters[2], parameters[3], parameters[0], parameters[1]},

@@ -36,7 +36,7 @@ Operand padded_as_told(OpWriter& g, const Node& node) {
     const auto rank = static_cast<std::int64_t>(sizes.size());
     const std::string mode = pad_mode(node);
     const Operand axes = node.optional(3);
-    const std::int64_t count = axes ? g.fixed(g.size(axes), "the number of axes") : rank;
+    const std::int64_t count = axes ? told_count(g, axes, "axes") : rank;
     const Numbers amounts(g, node.operand(1));
     const Shape given = g.shape(amounts.x());
     invalid_if(given.size() != 1 || !is_same(given[0], 2 * count),

@@ -63,7 +63,7 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
     const Operand x = node.x(), axes = node.operand(1);
     const std::int64_t rank = g.rank(x);
     const Dim count = g.size(axes);
-    const bool is_noop = node.flag("noop_with_empty_axes", false);
+    const bool is_noop = node.is_one("noop_with_empty_axes", false);
     if (count.is(0))
         return is_noop ? of_single_elements(g, op, x) : reduced_over(g, op, x, counted_list(rank), keep);
     Numbers is_axis = axes_told(g, axes, rank);
@@ -74,7 +74,7 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
     const Operand y = over_pairs(g, op, x, Shape(extents.begin(), extents.begin() + rank),
                                  Shape(extents.begin() + rank, extents.end()));
     if (keep) return y;
-    const std::int64_t kept = rank - g.fixed(count, "the number of axes");
+    const std::int64_t kept = rank - told_count(g, axes, "axes");
     if (kept == 0) return g.reshape(y, {});
     return g.reshape(y, Numbers(g, g.shape(y)).at(others(g, is_axis, rank, kept)).extents());
 }
@@ -83,11 +83,11 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
 Operand reduced_by(OpWriter& g, const Node& node, std::string_view op) {
     const Operand x = node.x();
     const std::int64_t rank = g.rank(x);
-    const bool keep = node.flag("keepdims", true);
+    const bool keep = node.is_one("keepdims", true);
     if (!is_known(node.optional(1)) && !node.has("axes")) return reduced_as_told(g, op, node, keep);
     Axes axes = node.list_at("axes", 1, "the axes").value_or(Axes());
     if (axes.empty()) {
-        if (node.flag("noop_with_empty_axes", false)) return of_single_elements(g, op, x);
+        if (node.is_one("noop_with_empty_axes", false)) return of_single_elements(g, op, x);
         axes = counted_list(rank);
     }
     axes = axes_of(axes, rank);
@@ -105,7 +105,7 @@ Operand arg_reduce(OpWriter& g, const Node& node) {
     const std::string_view op = node.op == "ArgMax" ? "arg_max" : "arg_min";
     const int axis = g.axis(x, node.integer("axis", 0));
     const NamedAttrs options{
-        {"axis", axis}, {"keep_dimensions", node.flag("keepdims", true)}, {"output_data_type", DType::i64}};
+        {"axis", axis}, {"keep_dimensions", node.is_one("keepdims", true)}, {"output_data_type", DType::i64}};
     if (!node.flag("select_last_index", false)) return g.op(op, {x}, options);
     const Operand y = g.op(op, {g.op("reverse", {x}, {{"axes", Axes{axis}}})}, options);
     const Dim last = g.shape(x).at(static_cast<std::size_t>(axis)) - 1;

@@ -79,7 +79,7 @@ Operand as_told(OpWriter& g, const Node& node) {
     Operand x = node.x();
     const Shape list = g.shape(node.operand(1));
     invalid_if(list.size() != 1, "the starts (input 1) have the shape {}; they are a list", str(list));
-    const ToldPlaces at = told_places(g, node, g.fixed(list[0], "the number of axes"));
+    const ToldPlaces at = told_places(g, node, told_count(g, node.operand(1), "axes"));
     if (at.axes.empty()) return g.op("identity", {x});
     const Numbers is_down = at.steps < 0;
     const Numbers low = is_down.choose(-1, 0), high = is_down.choose(at.extent - 1, at.extent);

@@ -62,6 +62,13 @@ Operand checked_numbers(OpWriter& g, const Operand& x, std::string_view what, st
 
 bool is_known(const Operand& x) { return !x || !x->is_told(); }
 
+std::int64_t told_count(OpWriter& g, const Operand& list, std::string_view what) {
+    const std::int64_t count = g.fixed(g.size(list), fmt::format("the number of {}", what));
+    invalid_if(count > kMostDimensions, "{} {} are given; tensors have {} dimensions at most", count, what,
+               kMostDimensions);
+    return count;
+}
+
 Shape extents_of(OpWriter& g, const Operand& x) {
     Shape list;
     if (x->is_known()) {

@@ -81,6 +81,9 @@ Operand checked_numbers(OpWriter& g, const Operand& x, std::string_view what, st
 
 /// Whether its elements are numbers, or follow from shapes, or it is left out.
 bool is_known(const Operand& x);
+/// How many elements a list has that a run tells, at most one for each dimension of a tensor: asked before
+/// anything is made of them, since a model may declare any number. what: "axes".
+std::int64_t told_count(OpWriter& g, const Operand& list, std::string_view what);
 /// The elements of a tensor of known length: where only a run knows them they are counted then.
 Shape extents_of(OpWriter& g, const Operand& x);
 /// Of a list: those that are sure, and the others counted.
