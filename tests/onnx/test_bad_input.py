@@ -393,3 +393,19 @@ def test_external_data_stays_in_the_models_folder(location: str, tmp_path) -> No
     (tmp_path.parent / "outside.bin").write_bytes(bytes(6400))
     with pytest.raises(ValueError, match="initializer 'unused' cannot be read: its data is in"):
         headrace.load(path)
+
+
+@pytest.mark.parametrize("nodes", ["t = Relu(x) t = Abs(x) y = Relu(t)", "y = Add(x, missing)"])
+def test_wrong_names_are_not_said_to_depend_on_dimensions(nodes: str) -> None:
+    with pytest.raises(ValueError, match="what wrote the model has to correct it") as raised:
+        headrace.load(model(f"g (float[n] x) => (float[n] y) {{ {nodes} }}"))
+    assert "dimensions" not in str(raised.value)
+
+
+def test_sparse_constants_are_named() -> None:
+    values = helper.make_tensor("c", TensorProto.FLOAT, [1], [5.0])
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, [1], [1]), [3])
+    made = model("g (float[3] x) => (float[3] y) { c = Constant() y = Add(x, c) }")
+    made.graph.node[0].attribute.append(helper.make_attribute("sparse_value", sparse))
+    with pytest.raises(ValueError, match="'sparse_value' is a sparse tensor; store it as a dense one"):
+        headrace.load(made)
