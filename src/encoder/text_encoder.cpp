@@ -12,6 +12,7 @@ namespace headrace {
 namespace {
 
 constexpr std::int64_t kUsualTokens = 512;
+constexpr std::int64_t kMostTried = 1024;  // positions, where trying whether there are more is quick
 
 /// To length 1; a vector of zeros stays as it is.
 void normalize(std::vector<float>& vector) {
@@ -37,6 +38,24 @@ std::vector<std::int64_t> sizes_of(const std::vector<TokenizedText>& texts) {
     std::vector<std::int64_t> sizes;
     for (const TokenizedText& text : texts) sizes.push_back(static_cast<std::int64_t>(text.ids.size()));
     return sizes;
+}
+
+/// What reads more tokens than a model has positions, by config.json, computes these as they come; whether it
+/// does shows in a text that is one token longer.
+Status try_beyond(const Executable& executable, const EncoderShape& shape, std::int64_t positions,
+                  std::int64_t most_tokens) {
+    if (positions <= 0 || most_tokens <= positions || positions > kMostTried) return success();
+    const auto length = static_cast<std::size_t>(positions) + 1;
+    const TokenizedText text{std::vector<std::int32_t>(length), std::vector<std::int32_t>(length)};
+    const TokenizedText* const texts[] = {&text};
+    try {
+        EncoderRuns(executable, shape, 0).run(texts, positions + 1, 0);
+    } catch (const Exception&) {
+        return invalid(
+            "texts of {} tokens are to be read; the model has {} positions: {} tokens are the most",
+            most_tokens, positions, positions);
+    }
+    return success();
 }
 
 }  // namespace
@@ -65,14 +84,16 @@ Result<std::shared_ptr<TextEncoder::Impl>> TextEncoder::Impl::make(const Graph& 
     if (!options.pooling && folder.pooling && shape.pooling != TextPooling::pooled) {
         HR_ASSIGN(shape, EncoderShape::of(executable, folder.pooling, options.ranks));
     }
+    HR_TRY(try_beyond(executable, shape, folder.positions, options.most_tokens));
     TextEncoderInfo& info = made->info;
     info.path = path;
     info.ranks = options.ranks;
     info.pooling = shape.pooling;
     info.normalizes = !options.ranks && options.normalizes.value_or(folder.normalizes.value_or(true));
     info.width = options.ranks ? 0 : shape.width;
+    const std::int64_t of_folder = options.sentence_config ? folder.most_tokens : folder.tokenizer_tokens;
     info.most_tokens = options.most_tokens > 0             ? options.most_tokens
-                       : folder.most_tokens > 0            ? folder.most_tokens
+                       : of_folder > 0                     ? of_folder
                        : made->tokenizer.most_tokens() > 0 ? made->tokenizer.most_tokens()
                                                            : kUsualTokens;
     info.vocabulary_size = made->tokenizer.size();
