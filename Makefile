@@ -150,7 +150,7 @@ bench-decoders: ## decode with ONNX models whose caches grow, beside ONNX Runtim
 
 bench-packed: ## compare llama-bench with our packed products and without (FORMATS="q8_0 f16")
 	@$(BUILD) --target products
-	@$(VENV) bench/packed_products.py $(if $(FORMATS),--formats $(FORMATS))
+	@$(VENV) bench/packed_kernels.py $(if $(FORMATS),--formats $(FORMATS))
 
 coverage: ## line coverage of src/ir, src/passes and src/ops by the C++ tests; below 90 % is a failure
 	@$(BUILD) --preset coverage

@@ -324,6 +324,6 @@ export class LanguageModel {
   detokenize(tokens: Int32Array | readonly number[]): Promise<string>;
   information(): Promise<ModelInformation>;
   statistics(): Promise<Statistics>;
-  /** Ends all requests with the code "cancelled" and frees the model. */
+  /** Rejects all that goes on with the code "cancelled", half-written answers as well, and frees the model. */
   dispose(): Promise<void>;
 }

@@ -14,11 +14,11 @@ export type MLRecurrentNetworkActivation = "relu" | "sigmoid" | "tanh";
 export type MLRecurrentNetworkDirection = "forward" | "backward" | "both";
 export type MLRoundingType = "floor" | "ceil";
 
-/**
- * A number; with headrace/webnn/extensions also an extent that a dispatch decides. Those of one name are one number;
- * without maxSize it may be any.
- */
-export type MLDimension = number | { readonly name: string; readonly maxSize?: number };
+/** What an extent may be: headrace/webnn/extensions adds to it. */
+export interface MLDimensionKinds {
+  number: number;
+}
+export type MLDimension = MLDimensionKinds[keyof MLDimensionKinds];
 export type MLNumber = number | bigint;
 export type MLBufferSource = ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
 export type MLNamedTensors = Record<string, MLTensor>;
@@ -27,19 +27,6 @@ export type MLNamedOperands = Record<string, MLOperand>;
 export interface MLContextOptions {
   powerPreference?: MLPowerPreference;
   accelerated?: boolean;
-  /** With headrace/webnn/extensions, as the others below: "CUDA0" or "rpc://host:port"; overrides `accelerated`. */
-  device?: string;
-  deviceType?: 'auto' | 'cpu' | 'gpu' | 'npu';
-  /** Milliseconds of silence after which a remote host is lost. */
-  hostTimeout?: number;
-  /** Where packed weights are kept for later starts: "on", a folder or "off". */
-  packedCache?: string;
-  /** "fast": products of float32 are rounded where that is faster. */
-  precision?: 'exact' | 'fast';
-  /** 0: all. */
-  threads?: number;
-  /** How constant matrices of products are stored; with a format, products round their other operand, too. */
-  weights?: 'as-given' | 'q8_0' | 'q4_0';
 }
 export interface MLContextLostInfo {
   message: string;
@@ -51,10 +38,6 @@ export interface MLOperandDescriptor {
 export interface MLInputDescriptor {
   dataType: MLOperandDataType;
   shape: Iterable<MLDimension>;
-}
-export interface MLGraphDescriptor {
-  dataType: MLOperandDataType;
-  shape: MLDimension[];
 }
 export interface MLTensorDescriptor extends MLOperandDescriptor {
   readable?: boolean;
@@ -386,16 +369,40 @@ export interface MLOpSupportLimits {
   where: { condition: MLTensorLimits; trueValue: MLTensorLimits; falseValue: MLTensorLimits; output: MLTensorLimits; };
 }
 
+// The IDL's names of dictionaries that several operators share.
+export type MLArgMinMaxOptions = MLArgMaxOptions;
+export type MLPool2dOptions = MLMaxPool2dOptions;
+export type MLReduceOptions = MLReduceSumOptions;
+export type MLScatterOptions = MLScatterElementsOptions;
+export type MLBatchNormalizationSupportLimits = MLOpSupportLimits['batchNormalization'];
+export type MLBinarySupportLimits = MLOpSupportLimits['add'];
+export type MLConcatSupportLimits = MLOpSupportLimits['concat'];
+export type MLConv2dSupportLimits = MLOpSupportLimits['conv2d'];
+export type MLGatherSupportLimits = MLOpSupportLimits['gather'];
+export type MLGemmSupportLimits = MLOpSupportLimits['gemm'];
+export type MLGruCellSupportLimits = MLOpSupportLimits['gruCell'];
+export type MLGruSupportLimits = MLOpSupportLimits['gru'];
+export type MLLogicalNotSupportLimits = MLOpSupportLimits['logicalNot'];
+export type MLLstmCellSupportLimits = MLOpSupportLimits['lstmCell'];
+export type MLLstmSupportLimits = MLOpSupportLimits['lstm'];
+export type MLNormalizationSupportLimits = MLOpSupportLimits['layerNormalization'];
+export type MLPreluSupportLimits = MLOpSupportLimits['prelu'];
+export type MLQuantizeDequantizeLinearSupportLimits = MLOpSupportLimits['quantizeLinear'];
+export type MLScatterSupportLimits = MLOpSupportLimits['scatterElements'];
+export type MLSingleInputSupportLimits = MLOpSupportLimits['relu'];
+export type MLSplitSupportLimits = MLOpSupportLimits['split'];
+export type MLWhereSupportLimits = MLOpSupportLimits['where'];
+
 export class ML {
+  readonly [Symbol.toStringTag]: 'ML';
   private constructor();
   createContext(options?: MLContextOptions): Promise<MLContext>;
 }
 
 export class MLContext {
+  readonly [Symbol.toStringTag]: 'MLContext';
   private constructor();
   readonly accelerated: boolean;
-  /** With headrace/webnn/extensions: what was taken, "cpu" or a device's name. */
-  readonly device: string;
   readonly lost: Promise<MLContextLostInfo>;
   createTensor(descriptor: MLTensorDescriptor): Promise<MLTensor>;
   createConstantTensor(descriptor: MLOperandDescriptor, inputData: MLBufferSource): Promise<MLTensor>;
@@ -405,30 +412,23 @@ export class MLContext {
   dispatch(graph: MLGraph, inputs: MLNamedTensors, outputs: MLNamedTensors): undefined;
   opSupportLimits(): MLOpSupportLimits;
   destroy(): undefined;
-  /** With headrace/webnn/extensions: a graph that save() wrote, compiled for this context. */
-  loadGraph(path: string): Promise<MLGraph>;
 }
 
 export class MLGraph {
+  readonly [Symbol.toStringTag]: 'MLGraph';
   private constructor();
   destroy(): undefined;
-  /** With headrace/webnn/extensions, as save(). */
-  readonly inputs: Record<string, MLGraphDescriptor>;
-  readonly outputs: Record<string, MLGraphDescriptor>;
-  /**
-   * Writes a graph file: .webnn and .json in the WebNN graph tools' format, other names in Headrace's. quantized:
-   * the constant matrices of products in 8 bits.
-   */
-  save(path: string, options?: { quantized?: boolean }): Promise<undefined>;
 }
 
 export class MLOperand {
+  readonly [Symbol.toStringTag]: 'MLOperand';
   private constructor();
   readonly dataType: MLOperandDataType;
   readonly shape: readonly MLDimension[];
 }
 
 export class MLTensor {
+  readonly [Symbol.toStringTag]: 'MLTensor';
   private constructor();
   readonly dataType: MLOperandDataType;
   readonly shape: readonly number[];
@@ -439,6 +439,7 @@ export class MLTensor {
 }
 
 export class MLGraphBuilder {
+  readonly [Symbol.toStringTag]: 'MLGraphBuilder';
   constructor(context: MLContext);
   input(name: string, descriptor: MLInputDescriptor): MLOperand;
   constant(descriptor: MLOperandDescriptor, buffer: MLBufferSource): MLOperand;

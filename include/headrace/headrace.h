@@ -106,8 +106,8 @@ struct RunOptions {
     int threads = 0;
     /// Of all loops of the run together: a loop that would go on after that is an error.
     std::int64_t most_iterations = 10'000'000;
-    /// Asked by the thread that runs, before the run and between its nodes; on devices other than the CPU,
-    /// and with `profile`, between iterations alone. True ends the run with Code::cancelled.
+    /// Asked by the thread that runs: before it, between its nodes and in long ones; on devices other than
+    /// the CPU between iterations alone. True ends the run with Code::cancelled.
     std::function<bool()> should_stop = {};
 };
 

@@ -86,6 +86,12 @@ public:
     /// Ends the requests that were begun here, those that wait for their session, too.
     void cancel();
     bool has_requests() const;
+    /// Bytes of texts that the caller keeps for the guest here, in the place of those before: they count in
+    /// the host's max_memory_bytes until the place is gone. what: what they are kept for, for the error,
+    /// Code::out_of_memory; nothing changes then. Not from two threads at once.
+    void hold(std::size_t bytes, std::string_view what);
+    /// The same of texts that are there already: beyond the limit later requests fail.
+    void note_held(std::size_t bytes);
     /// For a log: the session's name, or a number where it has none, and the number of the latest request; 0
     /// before it.
     const std::string& label() const;

@@ -114,7 +114,11 @@ struct Reply {
     std::vector<std::int32_t> prompt;   ///< tokens that were read, or remembered
     /// Of each generated token, the likeliest ones first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
-    std::vector<float> token_probabilities;                ///< of each generated token itself, with n_probs
+    std::vector<float> token_probabilities;  ///< of each generated token itself, with n_probs
+    /// Likewise of each token of the prompt but the first, with the parameter prompt_probs; n_probs says how
+    /// many of the likeliest ones.
+    std::vector<std::vector<TokenProbability>> prompt_probabilities;
+    std::vector<float> prompt_token_probabilities;
     std::int64_t drafted_tokens = 0, accepted_tokens = 0;  ///< of speculative decoding
     std::int64_t pauses = 0;  ///< times that a request of higher priority went first
     std::int64_t context_shifts = 0;

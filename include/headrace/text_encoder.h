@@ -41,6 +41,8 @@ struct TextEncoderOptions {
     /// Of a text, special ones included; what is beyond is cut off. 0: what the folder says
     /// (sentence_bert_config.json, tokenizer_config.json, config.json, tokenizer.json), else 512.
     std::int64_t most_tokens = 0;
+    /// Whether sentence_bert_config.json counts, which sentence-transformers reads and fastembed does not.
+    bool sentence_config = true;
     bool ranks = false;  ///< the model is a cross-encoder: its output is a score for each pair of texts
     std::size_t most_waiting = 0;  ///< calls that wait or run; one more fails with Code::busy. 0: any number
     CompileOptions compile;
@@ -91,7 +93,7 @@ public:
     /// path: of a graph file (.hrg) or an ONNX model, whose inputs are int64 or int32 [batch, sequence], both
     /// open: input_ids, and attention_mask, token_type_ids and position_ids where it has them. Errors:
     /// Code::not_found and io of files; invalid_argument and unsupported with what is wrong in the graph or
-    /// the folder.
+    /// the folder, and for more most_tokens than the model has positions.
     static TextEncoder load(const std::string& path, const TextEncoderOptions& options = {});
     /// Of a graph of a program's own; the other files lie in path's folder.
     static TextEncoder load(const Graph& graph, const std::string& path,

@@ -499,7 +499,7 @@ struct MLResample2dOptions {
     std::optional<std::vector<double>> scales = {};
     /// output extent of each axis
     std::optional<std::vector<std::int64_t>> sizes = {};
-    /// the two neighbouring dimensions to resize, in either order
+    /// the two dimensions to resize, in either order
     std::optional<std::vector<std::int64_t>> axes = {};
 
     operator Options() const {

@@ -5,3 +5,6 @@ export function wellFormed(text) {
     unit.length === 2 ? unit : '\ufffd',
   );
 }
+
+/** "a Float32Array", "an Int32Array" */
+export const withArticle = (name) => `${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`;

@@ -52,6 +52,12 @@ function wrapped(path, { source, text, exported }) {
   return `modules['${relative(root, path)}'] = (() => {\n${imports.join('')}${text}return { ${exported.join(', ')} };\n})();\n`;
 }
 
+/** Of CommonJS. */
+function typesOf(name) {
+  const types = readFileSync(resolve(root, `${name}.d.ts`), 'utf8');
+  return types.replace(ofModuleAlone, '').replaceAll("'./webnn.js'", "'./webnn.cjs'");
+}
+
 mkdirSync(resolve(root, 'dist'), { recursive: true });
 for (const name of entries) {
   const entry = resolve(root, `lib/node/${name}.js`);
@@ -64,6 +70,6 @@ for (const name of entries) {
   const head = "'use strict';\n// Written by scripts/bundle.mjs.\nconst modules = {};\n";
   const foot = `module.exports = modules['${relative(root, entry)}'];\n`;
   writeFileSync(resolve(root, `dist/${name}.cjs`), head + parts.join('') + foot);
-  const types = readFileSync(resolve(root, `${name}.d.ts`), 'utf8');
-  writeFileSync(resolve(root, `dist/${name}.d.cts`), types.replace(ofModuleAlone, ''));
+  writeFileSync(resolve(root, `dist/${name}.d.cts`), typesOf(name));
 }
+writeFileSync(resolve(root, 'dist/webnn-extensions.d.cts'), typesOf('webnn-extensions'));

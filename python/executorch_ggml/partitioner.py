@@ -141,6 +141,11 @@ class GgmlPartitioner(Partitioner):
             raise ValueError(
                 f"external_weights is {external_weights!r}; a file's name of letters and digits is wanted"
             )
+        if gguf is not None and not isinstance(gguf, GgufWeights):
+            raise TypeError(
+                f"gguf is {gguf!r}; it must be a GgufWeights, which says which tensors of a file are which"
+                " weights: GgufWeights('model.gguf', {'lm_head.weight': 'output.weight'})"
+            )
         specs = [] if external_weights is None else [CompileSpec(EXTERNAL, external_weights.encode())]
         self.delegation_spec = DelegationSpec(GgmlBackend.__name__, specs)
         self.report, self.strict = report, strict

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from inspect import signature
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._core import TextEncoder
+from ._similarities import normalized, similarities, tensor
+from ._texts import batches, check_batch_size, several, texts_of, tokens_of, vectors_of
 
 # Names that exporters give a model's file, in its folder or in that folder's "onnx"; the plain one first.
 _NAMES = ("model.onnx", "model.hrg", "model_optimized.onnx", "model_quantized.onnx")
@@ -106,10 +107,13 @@ class SentenceEncoder:
 
     @max_seq_length.setter
     def max_seq_length(self, tokens: int) -> None:
-        """Reads the model again. Errors: TypeError, ValueError."""
+        """Reads the model again. Errors: ValueError, also for more tokens than the model has positions."""
         if not isinstance(tokens, int) or tokens < 1:
             raise ValueError(f"max_seq_length is {tokens!r}; it must be a number of at least 1")
         self._encoder = _load(*self._made_of, tokens, **self._runs)
+
+    def get_max_seq_length(self) -> int:
+        return self.max_seq_length
 
     def __repr__(self) -> str:
         return f"SentenceEncoder({self._made_of[0]}: {_described(self._encoder)})"
@@ -138,9 +142,10 @@ class SentenceEncoder:
 
         batch_size: how often the progress bar moves; sentences of near lengths share batches, whatever it is.
         convert_to_tensor: as PyTorch's tensor; convert_to_numpy=False: a list of such.
-        Errors: TypeError for what is no text; ValueError for a prompt that there is not, and for output_value
-        and precision that are not those of the defaults.
+        Errors: TypeError for what is no text; ValueError for a prompt that there is not, half of a character,
+        and output_value and precision that are not those of the defaults.
         """
+        check_batch_size(batch_size)
         for name, given, due in (
             ("output_value", output_value, "sentence_embedding"),
             ("precision", precision, "float32"),
@@ -149,7 +154,7 @@ class SentenceEncoder:
             if given != due:
                 raise ValueError(f"{name} is {given!r}; {due!r} is what there is")
         is_single = isinstance(sentences, str)
-        texts = _texts([sentences] if is_single else sentences)
+        texts = texts_of("sentences", sentences)
         added = self._added_prompt(prompt_name, prompt)
         if added:
             texts = [added + text for text in texts]
@@ -158,7 +163,7 @@ class SentenceEncoder:
         if width is not None:
             vectors = vectors[:, :width]
         if normalize_embeddings:
-            vectors = _normalized(vectors)
+            vectors = normalized(vectors)
         vectors = np.ascontiguousarray(vectors)
         return _converted(vectors[0] if is_single else vectors, convert_to_numpy, convert_to_tensor)
 
@@ -170,20 +175,34 @@ class SentenceEncoder:
         """encode() with the prompt "document", "passage" or "corpus", likewise."""
         return self._with_prompt(_PROMPTS_OF_DOCUMENTS, sentences, options)
 
-    def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Of each of `a` with each of `b`, by the folder's similarity_fn_name: float32 [len(a), len(b)]"""
-        a, b = np.atleast_2d(np.asarray(a)), np.atleast_2d(np.asarray(b))
-        if self.similarity_fn_name == "dot":
-            return a @ b.T
-        if self.similarity_fn_name == "cosine":
-            return _normalized(a) @ _normalized(b).T
-        order = {"euclidean": 2, "manhattan": 1}.get(self.similarity_fn_name)
-        if order is None:
-            raise ValueError(
-                f"similarity_fn_name is {self.similarity_fn_name!r}; cosine, dot, euclidean and manhattan"
-                " are known"
-            )
-        return -np.linalg.norm(a[:, None] - b[None], ord=order, axis=2)
+    def tokenize(self, texts: Sequence[str]) -> dict[str, Any]:
+        """input_ids, attention_mask and token_type_ids, filled up to the longest text: int64 [texts, tokens]
+
+        As similarity's result: PyTorch's tensors where that is installed.
+        """
+        rows = list(tokens_of(self._encoder, texts_of("texts", texts)))
+        shape = (len(rows), max((len(ids) for ids, _ in rows), default=0))
+        made = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+        made["input_ids"][:] = self._encoder.tokenizer.padding_id
+        for i, (ids, types) in enumerate(rows):
+            made["input_ids"][i, : len(ids)] = ids
+            made["attention_mask"][i, : len(ids)] = 1
+            made["token_type_ids"][i, : len(ids)] = types
+        return {name: tensor(array) for name, array in made.items()}
+
+    def similarity(self, a: Any, b: Any) -> Any:
+        """Of each of `a` with each of `b`, by similarity_fn_name: float32 [len(a), len(b)]
+
+        As sentence-transformers gives it, a tensor of PyTorch's; where that is not installed, an array.
+        """
+        return similarities(self.similarity_fn_name, a, b, pairs=False)
+
+    def similarity_pairwise(self, a: Any, b: Any) -> Any:
+        """Of each of `a` with the one of `b` in its place: float32 [len(a)], as similarity() gives it.
+
+        Errors: ValueError for two lists of different lengths.
+        """
+        return similarities(self.similarity_fn_name, a, b, pairs=True)
 
     def _with_prompt(self, names: Sequence[str], sentences: Any, options: dict[str, Any]) -> Any:
         if options.get("prompt_name") is None and options.get("prompt") is None:
@@ -202,12 +221,15 @@ class SentenceEncoder:
         return self.prompts[name]
 
     def _vectors(self, texts: list[str], batch_size: int, shows: bool) -> np.ndarray:
-        parts = _batches(texts, _AT_ONCE)
+        parts = batches(texts, _AT_ONCE)
         if shows:
             from tqdm.auto import tqdm
 
-            parts = tqdm(_batches(texts, batch_size), "Batches", -(-len(texts) // batch_size))
-        made = [self._encoder.embed_array(part) for part in parts]
+            parts = tqdm(batches(texts, batch_size), "Batches", -(-len(texts) // batch_size))
+        made, first = [], 0
+        for part in parts:
+            made.append(vectors_of(self._encoder, part, first))
+            first += len(part)
         return np.concatenate(made) if made else np.zeros((0, self._encoder.width), np.float32)
 
 
@@ -215,6 +237,7 @@ class TextEmbedding:
     """A fastembed model in a local folder: TextEmbedding(name, specific_model_path=folder).embed(texts).
 
     The folder is model_name where no other is given; it is as SentenceEncoder's, or fastembed's cache has it.
+    Texts are cut where fastembed cuts them: sentence_bert_config.json does not count.
     """
 
     def __init__(
@@ -241,7 +264,9 @@ class TextEmbedding:
         folder = _folder(specific_model_path or model_name)
         self.model_name = os.fspath(model_name)
         file = _model_file(folder, model_file)
-        self._encoder = _load(file, pooling, normalization, None, threads or 0, precision)
+        self._encoder = _load(
+            file, pooling, normalization, None, threads or 0, precision, sentence_config=False
+        )
         says = pooling or (folder / "1_Pooling/config.json").exists() or self._encoder.pooling == "pooled"
         if not says:
             raise ValueError(
@@ -265,11 +290,17 @@ class TextEmbedding:
     ) -> Iterator[np.ndarray]:
         """A vector of each document, in order: float32 [width]. batch_size: how many are read ahead at least.
 
-        Errors: TypeError for what is no text.
+        Errors: TypeError for what is no text, ValueError for half a character.
         """
-        texts = [documents] if isinstance(documents, str) else documents
-        for part in _batches(texts, max(batch_size, 256)):
-            yield from self._encoder.embed_array(_texts(part))
+        check_batch_size(batch_size)
+        first = 0
+        for part in batches(several("documents", documents), max(batch_size, 256)):
+            yield from vectors_of(self._encoder, texts_of("documents", part, first), first)
+            first += len(part)
+
+    def token_count(self, texts: str | Iterable[str], batch_size: int = 1024, **options: Any) -> int:
+        """Of all texts together, each cut as embed() cuts it, special tokens included."""
+        return sum(len(ids) for ids, _ in tokens_of(self._encoder, texts_of("texts", texts)))
 
     def query_embed(self, query: str | Iterable[str], **options: Any) -> Iterator[np.ndarray]:
         return self.embed(query)
@@ -334,6 +365,7 @@ def _load(
     most_tokens: int | None,
     threads: int,
     precision: str,
+    sentence_config: bool = True,
 ) -> TextEncoder:
     places = [file.parent, *([file.parent.parent] if file.parent.name == "onnx" else [])]
     if not any((place / "tokenizer.json").exists() for place in places):
@@ -347,6 +379,7 @@ def _load(
         pooling=pooling,
         normalizes=normalizes,
         most_tokens=most_tokens or 0,
+        sentence_config=sentence_config,
         threads=threads,
         precision=precision,
     )
@@ -362,25 +395,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: a {type(found).__name__} is there; an object is due")
     return found
-
-
-def _texts(given: Iterable[Any]) -> list[str]:
-    texts = list(given)
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"text {i} is a {type(text).__name__}: {text!r}; texts are str")
-    return texts
-
-
-def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    left = iter(texts)
-    while batch := list(islice(left, size)):
-        yield batch
-
-
-def _normalized(vectors: np.ndarray) -> np.ndarray:
-    """A vector of zeros stays as it is."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _converted(vectors: np.ndarray, to_numpy: bool, to_tensor: bool) -> Any:

@@ -22,7 +22,9 @@ from .loading import loaded
 from .model import Model, named_inputs
 
 _KEPT = 16  # graphs of the forms that were given last
-_TRIED = (1, 8, 64, 256)  # for all open dimensions: whether a model can be read once these are known
+# For all open dimensions: whether a model can be read once these are known. Small ones are what lists have of
+# axes, boxes of edges and parts of outputs.
+_TRIED = (1, 2, 4, 8, 64, 256, 3, 6, 12, 5, 10)
 _TRIED_RANKS = (2, 4, 3, 1, 0)  # of inputs without a shape
 
 

@@ -168,6 +168,15 @@ def _with_aliases(
     return ({**config, "model_aliases": dict(aliases)} if aliases else dict(config)), set(aliases)
 
 
+def _with_memory(config: Mapping[str, object], most_bytes: int | None) -> Mapping[str, object]:
+    """A configuration that bounds language models, too, where it does not say so itself."""
+    group = config.get("service")
+    own = {*config, *(group if isinstance(group, dict) else ())}
+    if most_bytes is None or any(key.replace("-", "_") == "max_memory_bytes" for key in own):
+        return config
+    return {**config, "max_memory_bytes": most_bytes}
+
+
 def run_guest(
     guest: Path,
     aliases: Mapping[str, str],
@@ -201,6 +210,7 @@ def run_guest(
                 shutil.rmtree(empty, ignore_errors=True)
                 give_up(why)
 
+            configured = _with_memory(configured, sandbox.max_memory)
             nn = WasiNn(library or find_library(), configured, explain)
             try:
                 binary = guest.read_bytes()
@@ -318,7 +328,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a folder in which the guest may read and write, and its name for it",
     )
     parser.add_argument(
-        "--max-memory", type=_bytes, metavar="BYTES", help="of the guest's memories and tables together"
+        "--max-memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="of the guest's memories and tables, and again of its language models",
     )
     parser.add_argument(
         "--max-time", type=_seconds, metavar="SECONDS", help="until the guest is ended, whatever it does"
@@ -338,11 +351,11 @@ def main(arguments: list[str]) -> int:
         if not Path(path).exists():
             option = f"--model {path}" if options.model and name == "default" else f"--alias {name}={path}"
             print(f"headrace wasm: {option}: there is no such file", file=sys.stderr)
-            return 2
+            return 1
     if not options.guest.is_file():
         found = "is no file" if options.guest.exists() else "there is no such file"
         print(f"headrace wasm: {options.guest}: {found}", file=sys.stderr)
-        return 2
+        return 1
 
     def tell(why: str) -> None:
         print(f"headrace wasm: {options.guest}: {why}", file=sys.stderr, flush=True)

@@ -44,9 +44,13 @@ const char* name_of(TextPooling pooling) {
 
 TextEncoder load_encoder(const std::string& path, const std::string& tokenizer,
                          const std::optional<std::string>& pooling, std::optional<bool> normalizes,
-                         std::int64_t most_tokens, bool ranks, int threads, const std::string& precision) {
-    TextEncoderOptions options{
-        .tokenizer = tokenizer, .normalizes = normalizes, .most_tokens = most_tokens, .ranks = ranks};
+                         std::int64_t most_tokens, bool sentence_config, bool ranks, int threads,
+                         const std::string& precision) {
+    TextEncoderOptions options{.tokenizer = tokenizer,
+                               .normalizes = normalizes,
+                               .most_tokens = most_tokens,
+                               .sentence_config = sentence_config,
+                               .ranks = ranks};
     if (pooling) options.pooling = pooling_of(*pooling);
     options.compile.threads = threads;
     options.compile.precision = to_precision(precision);
@@ -71,9 +75,10 @@ void bind_text_encoder(nb::module_& m) {
                             "folder: tokenizer.json, and those of sentence-transformers.")
         .def_static("load", &load_encoder, nb::arg("path"), nb::kw_only(), nb::arg("tokenizer") = "",
                     nb::arg("pooling") = nb::none(), nb::arg("normalizes") = nb::none(),
-                    nb::arg("most_tokens") = 0, nb::arg("ranks") = false, nb::arg("threads") = 0,
-                    nb::arg("precision") = "exact", unlocked,
-                    "pooling: mean, cls, last, max, mean_sqrt_length or pooled. ranks: the model is a "
+                    nb::arg("most_tokens") = 0, nb::arg("sentence_config") = true, nb::arg("ranks") = false,
+                    nb::arg("threads") = 0, nb::arg("precision") = "exact", unlocked,
+                    "pooling: mean, cls, last, max, mean_sqrt_length or pooled. sentence_config: whether "
+                    "sentence_bert_config.json counts. ranks: the model is a "
                     "cross-encoder. precision: as compile() has it. What is not given "
                     "the folder says.")
         .def(

@@ -22,7 +22,7 @@ struct BufferPool::Impl {
     mutable std::mutex mutex;
     Idle idle;
     std::map<std::size_t, std::vector<Idle::iterator>> by_size;  ///< the longest idle first
-    std::size_t most_live = 0;
+    std::size_t most_live = 0, charged = 0;
     BufferStats stats;
 
     /// Of the smallest that fit the last one that came back, whose pages are the likeliest to be in the
@@ -52,18 +52,18 @@ struct BufferPool::Impl {
     }
 
     Status check_room(std::size_t bytes, std::string_view purpose) const {
-        if (stats.live_bytes <= max_live_bytes && bytes <= max_live_bytes - stats.live_bytes)
-            return success();
+        const std::size_t used = stats.live_bytes + charged;
+        if (used <= max_live_bytes && bytes <= max_live_bytes - used) return success();
         return failure(Code::out_of_memory,
                        "{} bytes for {} are too many: {} are in use of the {} that may be", bytes, purpose,
-                       stats.live_bytes, max_live_bytes);
+                       used, max_live_bytes);
     }
 
     // Of the next two, what has to go is moved to `freed`, for the caller to free outside the lock.
 
     /// What is idle is memory of the process, too: it goes before the limit is passed.
     void keep_limit(Idle& freed) {
-        while (!idle.empty() && stats.idle_bytes > max_live_bytes - stats.live_bytes)
+        while (!idle.empty() && stats.idle_bytes > max_live_bytes - stats.live_bytes - charged)
             drop(idle.begin(), freed);
     }
 
@@ -133,6 +133,25 @@ Result<PooledBuffer> PooledBuffer::take(const BufferPool& pool, std::size_t byte
     impl.most_live = std::max(impl.most_live, stats.live_bytes);
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.idle_bytes);
     return taken;
+}
+
+Result<PoolCharge> PoolCharge::take(const BufferPool& pool, std::size_t bytes, std::string_view purpose) {
+    BufferPool::Impl::Idle freed;
+    BufferPool::Impl& impl = *pool.impl();
+    const std::lock_guard lock(impl.mutex);
+    HR_TRY(impl.check_room(bytes, purpose));
+    PoolCharge taken;
+    taken.pool_ = pool.impl();
+    taken.bytes_ = bytes;
+    impl.charged += bytes;
+    impl.keep_limit(freed);
+    return taken;
+}
+
+PoolCharge::~PoolCharge() {
+    if (!pool_) return;
+    const std::lock_guard lock(pool_->mutex);
+    pool_->charged -= bytes_;
 }
 
 void PooledBuffer::release() {

@@ -42,4 +42,23 @@ private:
     bool reuse_ = true;
 };
 
+/// Bytes of other memory that count among those that a pool may have handed out.
+class PoolCharge {
+public:
+    PoolCharge() = default;
+    static Result<PoolCharge> take(const BufferPool& pool, std::size_t bytes, std::string_view purpose);
+    ~PoolCharge();
+    PoolCharge(PoolCharge&& other) noexcept
+        : pool_(std::move(other.pool_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    PoolCharge& operator=(PoolCharge other) noexcept {
+        std::swap(pool_, other.pool_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+
+private:
+    std::shared_ptr<BufferPool::Impl> pool_;
+    std::size_t bytes_ = 0;
+};
+
 }  // namespace headrace

@@ -1,6 +1,7 @@
 #include "base/cpu_count.h"
 
 #include <algorithm>
+#include <charconv>
 #include <climits>
 #include <cstdint>
 #include <fstream>
@@ -44,6 +45,21 @@ int usable_cpus(int all, const std::string& root) {
     for (const ControlGroup& group : control_groups("cpu", root))
         if (const auto quota = quota_of(group)) count = std::min(count, *quota);
     return count;
+}
+
+bool are_cpus_taken(int cpus, const std::string& load) {
+    // 0.20 0.18 0.12 3/80 11206: three of 80 threads run or wait for a CPU, of which this is one
+    const std::size_t slash = load.find('/'), blank = load.rfind(' ', slash);
+    int running = 0;
+    if (slash == std::string::npos || blank == std::string::npos) return false;
+    std::from_chars(load.data() + blank + 1, load.data() + slash, running);
+    return running > cpus;
+}
+
+bool are_cpus_taken() {
+    std::string load;
+    std::getline(std::ifstream("/proc/loadavg"), load);
+    return are_cpus_taken(static_cast<int>(std::thread::hardware_concurrency()), load);
 }
 
 int usable_cpus() {

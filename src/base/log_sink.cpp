@@ -1,11 +1,13 @@
 #include "base/log_sink.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 #include <system_error>
-#include <utility>
+#include <vector>
 
 #include "base/write_signals.h"
 
@@ -40,38 +42,64 @@ std::size_t write_all(int file, std::string_view text, int& error) {
 
 }  // namespace
 
+/// An open file, which its sinks share, from any thread.
+class LogSink::File {
+public:
+    explicit File(int descriptor) : descriptor_(descriptor) {}
+    ~File() {
+        if (descriptor_ > 2) ::close(descriptor_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    /// 0, or the number of the error.
+    int write(std::string_view line) {
+        const std::lock_guard lock(mutex_);
+        const std::string whole = (is_torn_ ? "\n" : "") + std::string(line);
+        int error = 0;
+        const std::size_t done = write_all(descriptor_, whole, error);
+        if (done > 0) is_torn_ = whole[done - 1] != '\n';
+        return error;
+    }
+
+    bool is(const struct stat& other) const {
+        struct stat own = {};
+        // Windows numbers no files.
+        return ::fstat(descriptor_, &own) == 0 && own.st_ino != 0 && own.st_ino == other.st_ino &&
+               own.st_dev == other.st_dev;
+    }
+
+private:
+    std::mutex mutex_;
+    const int descriptor_;
+    bool is_torn_ = false;  // only a part of the last line was written
+};
+
+LogSink::LogSink() : file_(std::make_shared<File>(2)) {}
+
 Result<LogSink> LogSink::open(const std::string& path) {
-    const int file = ::open(path.c_str(), kAppend, 0644);
-    if (file < 0)
+    // Never destroyed: a log may be opened while the process ends.
+    static std::mutex& mutex = *new std::mutex;
+    static std::vector<std::weak_ptr<File>>& files = *new std::vector<std::weak_ptr<File>>;
+    const std::lock_guard lock(mutex);
+    std::erase_if(files, [](const auto& file) { return file.expired(); });
+    struct stat named = {};
+    if (::stat(path.c_str(), &named) == 0)
+        for (const auto& weak : files)
+            if (const auto file = weak.lock(); file && file->is(named)) return LogSink(file);
+    const int descriptor = ::open(path.c_str(), kAppend, 0644);
+    if (descriptor < 0)
         return failure(Code::io, "log file {}: {}; name a file that can be written, or none for stderr", path,
                        describe(errno));
+    const auto file = std::make_shared<File>(descriptor);
+    files.push_back(file);
     return LogSink(file);
 }
 
-LogSink::LogSink(LogSink&& other) noexcept { *this = std::move(other); }
-
-LogSink& LogSink::operator=(LogSink&& other) noexcept {
-    std::swap(file_, other.file_);
-    std::swap(is_torn_, other.is_torn_);
-    std::swap(last_error_, other.last_error_);
-    return *this;
-}
-
-LogSink::~LogSink() {
-    if (file_ > 2) ::close(file_);
-}
-
 bool LogSink::write(std::string_view line) {
-    const std::string whole = (is_torn_ ? "\n" : "") + std::string(line);
-    int error = 0;
-    const std::size_t done = write_all(file_, whole, error);
-    if (done == whole.size()) {
-        is_torn_ = false;
-        return true;
-    }
-    if (done > 0) is_torn_ = whole[done - 1] != '\n';
-    last_error_ = describe(error);
-    return false;
+    const int error = file_->write(line);
+    if (error != 0) last_error_ = describe(error);
+    return error == 0;
 }
 
 }  // namespace headrace

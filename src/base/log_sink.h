@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,20 +12,19 @@ namespace headrace {
 /// host's signal handlers are; the line is lost.
 class LogSink {
 public:
-    LogSink() = default;  ///< stderr
+    LogSink();  ///< stderr
+    /// Sinks of one file share it: it is opened once. A path that names another file by now, as after a
+    /// rotation, is opened anew.
     static Result<LogSink> open(const std::string& path);
-    LogSink(LogSink&& other) noexcept;
-    LogSink& operator=(LogSink&& other) noexcept;
-    ~LogSink();
 
     /// Whether the line, which ends in a newline, was written.
     bool write(std::string_view line);
     std::string_view last_error() const { return last_error_; }
 
 private:
-    explicit LogSink(int file) : file_(file) {}
-    int file_ = 2;
-    bool is_torn_ = false;  // only a part of the last line was written
+    class File;
+    explicit LogSink(std::shared_ptr<File> file) : file_(std::move(file)) {}
+    std::shared_ptr<File> file_;
     std::string last_error_;
 };
 

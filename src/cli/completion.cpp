@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/commands.h"
 #ifdef HEADRACE_LLM
@@ -114,11 +115,12 @@ std::string fish_script(const std::vector<CompletionCommand>& commands) {
 }
 
 #ifdef HEADRACE_LLM
-/// Its options are llama-server's, such as -ngl, and not of CLI11.
-std::vector<CompletionCommand::Option> server_options() {
-    std::vector<CompletionCommand::Option> options{
-        {.names = {"--config"}, .summary = "options as lines of `name = value`", .takes_value = true}};
+/// llama-server's options, such as -ngl, which are not of CLI11; of_models: those that other commands take,
+/// too.
+std::vector<CompletionCommand::Option> server_options(bool of_models) {
+    std::vector<CompletionCommand::Option> options;
     for (const serve::Flag& flag : serve::flags()) {
+        if (of_models && !serve::is_model_flag(flag)) continue;
         // What asks for something that there is not may be switched off.
         const bool is_refused = flag.kind == serve::FlagKind::is_refused;
         for (const std::string_view list : {is_refused ? std::string_view() : flag.names, flag.negative}) {
@@ -129,6 +131,21 @@ std::vector<CompletionCommand::Option> server_options() {
         }
     }
     return options;
+}
+
+/// Behind the command's own, which come first where names are the same.
+void add_server_options(CompletionCommand& command) {
+    if (command.name == "serve")
+        command.options = {
+            {.names = {"--config"}, .summary = "options as lines of `name = value`", .takes_value = true}};
+    else if (command.name != "chat" && command.name != "embed" && command.name != "bench-llm")
+        return;
+    std::set<std::string> known;
+    for_each_name(command, [&](const std::string& name, const auto&) { known.insert(name); });
+    for (CompletionCommand::Option& option : server_options(command.name != "serve")) {
+        std::erase_if(option.names, [&](const std::string& name) { return known.contains(name); });
+        if (!option.names.empty()) command.options.push_back(std::move(option));
+    }
 }
 #endif
 
@@ -144,7 +161,7 @@ std::vector<CompletionCommand> commands_of(const CLI::App& app) {
             if (!known.names.empty()) command.options.push_back(std::move(known));
         }
 #ifdef HEADRACE_LLM
-        if (command.name == "serve") command.options = server_options();
+        add_server_options(command);
 #endif
         commands.push_back(std::move(command));
     }

@@ -13,7 +13,7 @@
 #include "remote/probe.h"
 #include "remote/server.h"
 #ifdef HEADRACE_LLM
-#include "llm/model/packed_products.h"
+#include "llm/model/packed_kernels.h"
 #endif
 
 namespace headrace::cli {
@@ -147,7 +147,7 @@ void add_serve_rpc(CLI::App& app, Status& status) {
         ->check(CLI::Range(1, 1024))
         ->type_name("N");
 #ifdef HEADRACE_LLM
-    options->prepare = &llm::offer_packed_products;  // for its attention: clients choose where weights lie
+    options->prepare = &llm::offer_packed_kernels;  // for its attention: clients choose where weights lie
 #endif
     command->footer(
         "Examples:\n"

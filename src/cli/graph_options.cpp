@@ -120,7 +120,8 @@ void add_graph_options(CLI::App& command, GraphOptions& options) {
     add("--host-timeout-ms", options.compile.host_timeout_ms, "N", kRunning,
         "a remote host that is silent for that long is lost; default: 60000");
     add("--most-iterations", options.most_iterations, "N", kRunning,
-        "of all loops of a run together; default: 10000000");
+        "of all loops of a run together; default: 10000000")
+        ->check(at_least(1));
     add_weight_format_option(command, options.compile.weights);
     command.get_option("--weight-format")->group(kRunning);
     command

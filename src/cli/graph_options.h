@@ -28,7 +28,7 @@ void add_dimension_option(CLI::App& command, std::vector<std::string>& dimension
 /// --weight-format, alike.
 void add_weight_format_option(CLI::App& command, WeightFormat& format);
 
-/// Of a number.
+/// Checks that a number is not smaller.
 CLI::Validator at_least(int least);
 
 /// A graph file, or an ONNX model; one that cannot be read with open dimensions by the shapes that its inputs

@@ -134,11 +134,11 @@ Result<std::vector<std::string>> take_model_flags(const CLI::App& app, std::span
 
 Result<llm::Settings> command_settings(const Parameters& parameters, llm::Settings defaults) {
     defaults.log = llm::environment_log();
-    llm::Notes notes;
+    llm::Warnings warnings;
     HR_ASSIGN(llm::Settings settings,
-              llm::with_parameters(defaults, parameters.to_json(), llm::Level::service, notes));
+              llm::with_parameters(defaults, parameters.to_json(), llm::Level::service, warnings));
     HR_TRY(llm::set_log(settings.log));
-    llm::log_notes(notes);
+    llm::log_warnings(warnings);
     return settings;
 }
 

@@ -49,7 +49,7 @@ Result<double> run_streams(const Bench& bench, int streams, int prompt, int gene
     return seconds_since(start);
 }
 
-/// Of all hosts that the model is on.
+/// The traffic with all hosts that the model is on.
 remote::Traffic traffic_of(const Engine& engine) {
     remote::Traffic sum;
     for (const auto& host : engine.model().hosts()) {

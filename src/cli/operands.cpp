@@ -63,6 +63,13 @@ Result<std::map<std::string, std::vector<std::int64_t>>> shapes_by_input(const I
 
 namespace {
 
+bool has_dimension(const Graph& graph, const std::string& name) {
+    return std::ranges::any_of(graph.inputs, [&](ValueId id) {
+        const Shape& shape = graph.value(id).type.shape;
+        return std::ranges::any_of(shape, [&](const Dim& d) { return d.is_symbolic() && d.name() == name; });
+    });
+}
+
 /// Splits "name=value" arguments; names must be inputs of the graph.
 Result<std::map<std::string, std::string>> by_name(const std::vector<std::string>& arguments,
                                                    const Graph& graph) {
@@ -74,7 +81,11 @@ Result<std::map<std::string, std::string>> by_name(const std::vector<std::string
         for (const ValueId id : graph.inputs) known += (known.empty() ? "" : ", ") + graph.value(id).name;
         if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
                          [&](ValueId id) { return graph.value(id).name == name; }))
-            return invalid("the graph has no input '{}'; it has: {}", name, known);
+            return invalid(
+                "the graph has no input '{}'; it has: {}{}", name, known,
+                has_dimension(graph, name)
+                    ? fmt::format(". That is a dimension: --dimension {} fixes it in an ONNX model", argument)
+                    : "");
         map[name] = std::move(named.second);
     }
     return map;

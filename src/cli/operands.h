@@ -28,7 +28,7 @@ struct InputShapes {
 Result<std::pair<std::string, std::string>> named_text(const std::string& text);
 /// "x=1,16"
 Result<std::pair<std::string, std::vector<std::int64_t>>> named_shape(const std::string& text);
-/// Of the inputs that a file or an option gives one, before there is a graph.
+/// The shapes of inputs that a file or an option gives one, before there is a graph.
 Result<std::map<std::string, std::vector<std::int64_t>>> shapes_by_input(const InputOptions& options);
 
 /// As files and options say, and as the graph has it; a dimension's name has one extent in all inputs.

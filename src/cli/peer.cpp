@@ -35,8 +35,27 @@ Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     return shapes;
 }
 
+/// The current folder is no place for packages. Without the package headrace it ends as without a peer.
+constexpr const char* kComparison = R"(
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+try:
+    from headrace._cli.compare_onnxruntime import main
+except ModuleNotFoundError as error:
+    if error.name != "headrace":
+        raise
+    print(
+        f"no comparison with ONNX Runtime: {sys.executable} does not have the Python package headrace; "
+        "HEADRACE_PYTHON names another interpreter, --peer none leaves this out",
+        file=sys.stderr,
+    )
+    sys.exit(3)
+main()
+)";
+
 std::vector<std::string> command_line(const BenchOptions& options, const std::vector<std::string>& shapes) {
-    std::vector<std::string> words{find_python(), "-m", "headrace._cli.compare_onnxruntime", options.graph};
+    std::vector<std::string> words{find_python(), "-c", kComparison, options.graph};
     const auto add = [&](const std::string& name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };
@@ -78,7 +97,7 @@ Result<bool> compare_with_peer(const BenchOptions& options) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == kDisagreement)
         return failure(Code::backend_failure,
                        "the peer computes something else; --peer none times the graph alone");
-    // Without the package headrace, Python ends with 1 after its own message.
+    // Python ends with 1 after a message of its own.
     if (options.peer == "auto") return false;
     return failure(Code::backend_failure, "the comparison failed");
 }

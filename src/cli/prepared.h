@@ -21,7 +21,7 @@ public:
     const Session& session() const { return session_; }
     const std::vector<Array>& inputs() const { return inputs_; }
     const std::vector<InputView>& input_views() const { return views_; }
-    /// Of the last run, in the graph's order.
+    /// The outputs of the last run, in the graph's order.
     std::vector<Array>& outputs() { return outputs_; }
 
 private:

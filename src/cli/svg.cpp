@@ -54,7 +54,7 @@ public:
         : graph_(graph), box_of_(graph.values.size(), kNone) {
         for (ValueId id : graph.inputs) add_leaf(id, "input");
         for (ValueId id : graph.states) add_leaf(id, "state");
-        // Of a graph that runs in stages the statistics are the stages'.
+        // A graph that runs in stages has the statistics of its stages, not of its nodes.
         const bool has_stats = nodes.size() == graph.nodes.size();
         for (std::size_t i = 0; i < graph.nodes.size(); ++i)
             add_node(graph.nodes[i], has_stats ? nodes[i] : NodeStats{.implementation = "in stages"});

@@ -1,5 +1,6 @@
 #include "encoder/model_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -23,11 +24,26 @@ Result<Json> read_json(const std::string& model, const std::string& name) {
     return made;
 }
 
+/// It has one of several names, by the model; the first that is there counts.
+Result<Json> read_sentence_config(const std::string& model) {
+    for (const char* kind :
+         {"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"}) {
+        HR_ASSIGN(Json found, read_json(model, fmt::format("sentence_{}_config.json", kind)));
+        if (!found.is_null()) return found;
+    }
+    return Json();
+}
+
 /// The numbers of tokens that files name are sometimes 1e30, for any number.
 std::int64_t size_in(const Json& file, const char* key) {
     const auto found = file.is_object() ? file.find(key) : file.end();
     if (!file.is_object() || found == file.end()) return 0;
     return JsonPlace::as_number(*found).value_or(0);
+}
+
+/// Of two of which 0 says nothing.
+std::int64_t smaller_given(std::int64_t a, std::int64_t b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
 constexpr const char* kPoolings = "one of mean, cls, lasttoken, max and mean_sqrt_len_tokens is known here";
@@ -114,18 +130,21 @@ Result<ModelFolder> ModelFolder::read(const std::string& model, bool ranks) {
         HR_ASSIGN(const Json modules, read_json(model, "modules.json"));
         HR_ASSIGN(made.normalizes, read_normalizes(modules));
     }
-    HR_ASSIGN(const Json sentences, read_json(model, "sentence_bert_config.json"));
+    HR_ASSIGN(const Json sentences, read_sentence_config(model));
     HR_ASSIGN(const Json tokens, read_json(model, "tokenizer_config.json"));
     HR_ASSIGN(const Json config, read_json(model, "config.json"));
     made.most_tokens = size_in(sentences, "max_seq_length");
+    made.lower_cases = sentences.is_object() && sentences.value("do_lower_case", Json()) == true;
     if (made.most_tokens == 0) made.most_tokens = size_in(tokens, "model_max_length");
+    made.tokenizer_tokens = smaller_given(size_in(tokens, "model_max_length"), size_in(tokens, "max_length"));
     std::int64_t positions = size_in(config, "max_position_embeddings");
     // RoBERTa's positions begin behind that of padding.
     const bool is_roberta = config.is_object() && config.value("model_type", Json()).is_string() &&
                             config["model_type"].get<std::string>().find("roberta") != std::string::npos;
     if (is_roberta && positions > 2) positions -= 2;
-    if (made.most_tokens == 0 || (positions > 0 && positions < made.most_tokens))
-        made.most_tokens = positions;
+    made.positions = positions;
+    made.most_tokens = smaller_given(made.most_tokens, positions);
+    made.tokenizer_tokens = smaller_given(made.tokenizer_tokens, positions);
     return made;
 }
 

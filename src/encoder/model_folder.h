@@ -12,7 +12,10 @@ namespace headrace {
 struct ModelFolder {
     std::optional<TextPooling> pooling;
     std::optional<bool> normalizes;
-    std::int64_t most_tokens = 0;  ///< 0: nothing
+    bool lower_cases = false;           ///< texts, before the tokenizer has them
+    std::int64_t most_tokens = 0;       ///< 0: nothing
+    std::int64_t tokenizer_tokens = 0;  ///< the same without sentence_bert_config.json, as fastembed has it
+    std::int64_t positions = 0;         ///< of the model, by config.json; 0: nothing
 
     /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing
     /// say nothing. ranks: what is said of vectors is not read. Errors: of files that are damaged;

@@ -4,14 +4,17 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "encoder/encoder_threads.h"
 #include "encoder/model_folder.h"
 #include "headrace/onnx.h"
+#include "tokenizer/unicode.h"
 
 namespace headrace {
 namespace {
 
 constexpr std::int64_t kUsualTokens = 512;
+constexpr std::int64_t kMostTried = 1024;  // positions, where trying whether there are more is quick
 
 /// To length 1; a vector of zeros stays as it is.
 void normalize(std::vector<float>& vector) {
@@ -29,6 +32,14 @@ CompileOptions shared_cache(CompileOptions options, int threads) {
     return options;
 }
 
+std::string in_lower_case(std::string_view given) {
+    const std::string valid = valid_utf8(given);
+    std::string lower;
+    for (std::size_t at = 0; at < valid.size();)
+        text::append_lowercase(lower, text::next_character(valid, at));
+    return lower;
+}
+
 int threads_of(const CompileOptions& options) {
     return options.threads > 0 ? options.threads : num_threads();
 }
@@ -39,12 +50,31 @@ std::vector<std::int64_t> sizes_of(const std::vector<TokenizedText>& texts) {
     return sizes;
 }
 
+/// What reads more tokens than a model has positions, by config.json, computes these as they come; whether it
+/// does shows in a text that is one token longer.
+Status try_beyond(const Executable& executable, const EncoderShape& shape, std::int64_t positions,
+                  std::int64_t most_tokens) {
+    if (positions <= 0 || most_tokens <= positions || positions > kMostTried) return success();
+    const auto length = static_cast<std::size_t>(positions) + 1;
+    const TokenizedText text{std::vector<std::int32_t>(length), std::vector<std::int32_t>(length)};
+    const TokenizedText* const texts[] = {&text};
+    try {
+        EncoderRuns(executable, shape, 0).run(texts, positions + 1, 0);
+    } catch (const Exception&) {
+        return invalid(
+            "texts of {} tokens are to be read; the model has {} positions: {} tokens are the most",
+            most_tokens, positions, positions);
+    }
+    return success();
+}
+
 }  // namespace
 
 struct TextEncoder::Impl {
     Tokenizer tokenizer;
     TextEncoderInfo info;
     std::unique_ptr<EncoderThreads> threads;
+    bool lower_cases = false;
 
     static Result<std::shared_ptr<Impl>> make(const Graph& graph, Tokenizer tokenizer,
                                               const ModelFolder& folder, const TextEncoderOptions& options,
@@ -59,20 +89,23 @@ Result<std::shared_ptr<TextEncoder::Impl>> TextEncoder::Impl::make(const Graph& 
                                                                    const ModelFolder& folder,
                                                                    const TextEncoderOptions& options,
                                                                    const std::string& path) {
-    auto made = std::make_shared<Impl>(Impl{std::move(tokenizer), {}, nullptr});
+    auto made = std::make_shared<Impl>(
+        Impl{std::move(tokenizer), {}, nullptr, folder.lower_cases && options.sentence_config});
     const Executable executable = compile(graph, shared_cache(options.compile, threads_of(options.compile)));
     HR_ASSIGN(EncoderShape shape, EncoderShape::of(executable, options.pooling, options.ranks));
     if (!options.pooling && folder.pooling && shape.pooling != TextPooling::pooled) {
         HR_ASSIGN(shape, EncoderShape::of(executable, folder.pooling, options.ranks));
     }
+    HR_TRY(try_beyond(executable, shape, folder.positions, options.most_tokens));
     TextEncoderInfo& info = made->info;
     info.path = path;
     info.ranks = options.ranks;
     info.pooling = shape.pooling;
     info.normalizes = !options.ranks && options.normalizes.value_or(folder.normalizes.value_or(true));
     info.width = options.ranks ? 0 : shape.width;
+    const std::int64_t of_folder = options.sentence_config ? folder.most_tokens : folder.tokenizer_tokens;
     info.most_tokens = options.most_tokens > 0             ? options.most_tokens
-                       : folder.most_tokens > 0            ? folder.most_tokens
+                       : of_folder > 0                     ? of_folder
                        : made->tokenizer.most_tokens() > 0 ? made->tokenizer.most_tokens()
                                                            : kUsualTokens;
     info.vocabulary_size = made->tokenizer.size();
@@ -145,7 +178,8 @@ TextVectors TextEncoder::embed(const std::vector<std::string>& texts, const Enco
     std::vector<TokenizedText> all;
     all.reserve(texts.size());
     for (const std::string& text : texts)
-        all.push_back(impl_->tokenizer.encode(text, {.most_tokens = impl_->info.most_tokens}));
+        all.push_back(impl_->tokenizer.encode(impl_->lower_cases ? in_lower_case(text) : text,
+                                              {.most_tokens = impl_->info.most_tokens}));
     return impl_->vectors(std::move(all), call);
 }
 

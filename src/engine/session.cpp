@@ -58,6 +58,7 @@ void add(RunStats& total, const RunStats& next) {
 struct KeptInstance {
     std::unique_ptr<Instance> instance;
     bool comes_back = false;
+    PoolCharge charge = {};  ///< of what it keeps between runs
 };
 
 /// Activations and states of one stream of runs. Instances are kept per shape key, the latest first.
@@ -146,7 +147,15 @@ Result<Instance*> Session::Impl::instance_for(const ShapeKey& shapes) {
                                                                          exe->device_constants));
     }
     const std::size_t bytes = instance->own_bytes();
-    return instances.insert(shapes, {std::move(instance), comes_back}, bytes).instance.get();
+    constexpr std::string_view kPurpose = "what a session keeps of its graph";
+    Result<PoolCharge> charge = PoolCharge::take(*exe->buffers, bytes, kPurpose);
+    if (!charge.ok()) {
+        instances.clear();
+        charge = PoolCharge::take(*exe->buffers, bytes, kPurpose);
+    }
+    if (!charge.ok()) return charge.error();
+    return instances.insert(shapes, {std::move(instance), comes_back, std::move(charge).value()}, bytes)
+        .instance.get();
 }
 
 /// The last run's instance for other shapes, as a cache that grows needs it, or one of its changed plan; null

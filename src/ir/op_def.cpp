@@ -8,6 +8,7 @@ Status check_arity(const OpDef& op, int given) {
     for (std::size_t i = 0; i < op.operands.size(); ++i)
         if (!op.operands[i].optional) required = static_cast<int>(i) + 1;
     const int most = op.variadic ? INT32_MAX : static_cast<int>(op.operands.size());
+    if (op.variadic && given == 0) return invalid("{} is empty; give an operand at least", op.rule(0).name);
     if (given < required) return invalid("{} operands given, at least {} needed", given, required);
     if (given > most) return invalid("{} operands given, at most {} taken", given, most);
     return success();

@@ -90,6 +90,8 @@ struct KernelDef {
     std::size_t (*packed_bytes)(const Operands&, const void* attrs) = nullptr;
     void (*pack)(const ConstView& plain, const void* attrs, std::byte* packed) = nullptr;
     void (*run)(const TensorArgs&, const void* attrs) = nullptr;
+    /// pack() reads by OnePassReader, and so at any place.
+    bool packs_in_one_pass = false;
 };
 
 /// An operand of a sample: the parametrised tests fill it with reproducible values.

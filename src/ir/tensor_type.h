@@ -13,6 +13,8 @@
 
 namespace headrace {
 
+class FilePages;
+
 inline constexpr int kMaxRank = 8;
 
 using Shape = std::vector<Dim>;
@@ -50,6 +52,7 @@ struct ConstView {
     std::span<const std::int64_t> shape;
     const std::byte* data = nullptr;  ///< null: the optional operand is absent
     BlockFormat format = BlockFormat::plain;
+    const FilePages* pages = nullptr;  ///< of a constant: where OnePassReader gives back what it has read
 
     explicit operator bool() const { return data != nullptr; }
     int rank() const { return static_cast<int>(shape.size()); }

@@ -167,7 +167,7 @@ struct Settings : EngineSettings {
     SessionSettings session;
     LogSettings log;
 #include "llm/settings/service.inc"
-    /// Values that cannot be taken as they are become notes; a door's choice, and no parameter. See
+    /// Values that cannot be taken as they are become warnings; a door's choice, and no parameter. See
     /// with_parameters.
     bool lenient = false;
 };

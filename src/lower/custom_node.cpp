@@ -1,6 +1,7 @@
 #include "lower/custom_node.h"
 
 #include <array>
+#include <chrono>
 
 #include "ggml.h"
 
@@ -25,10 +26,51 @@ void CustomNode::compute(ggml_tensor* dst, int ith, int nth, void* self) noexcep
         if (ith > 0) return;
         nth = 1;
     }
+    const Share share{ith, nth};
+    const bool in_pieces = node->stop_ && node->stop_->may_stop();
+    node->keep_failure([&] {
+        if (in_pieces)
+            node->execute_in_pieces(dst, share);
+        else
+            node->execute(dst, share);
+    });
+    if (in_pieces) node->ask_while_others_compute(share);
+}
+
+/// An exception may not cross ggml's C frames; the session reports it after the run.
+template <class Work>
+void CustomNode::keep_failure(const Work& work) noexcept {
     try {
-        node->execute(dst, {ith, nth});
-    } catch (...) {  // an exception may not cross ggml's C frames; the session reports it after the run
-        if (!node->failed_.exchange(true)) node->thrown_ = std::current_exception();
+        work();
+    } catch (const RunStopped&) {  // the run says so itself
+    } catch (...) {
+        if (!failed_.exchange(true)) thrown_ = std::current_exception();
+    }
+}
+
+/// The first thread alone asks the run's caller, so it goes on to when its own part has ended.
+void CustomNode::ask_while_others_compute(Share share) noexcept {
+    using Clock = std::chrono::steady_clock;
+    constexpr auto kBetween = std::chrono::milliseconds(1);
+    if (!share.first()) {
+        ended_.fetch_add(1, std::memory_order_release);
+        return;
+    }
+    for (auto next = Clock::now() + kBetween; ended_.load(std::memory_order_acquire) < share.nth - 1;) {
+        if (Clock::now() < next) continue;
+        keep_failure([&] { static_cast<void>(stop_->asked()); });
+        next = Clock::now() + kBetween;
+    }
+    ended_.store(0, std::memory_order_relaxed);
+}
+
+/// As so many more threads would, one after the other: kernels split their work by shares alone.
+void CustomNode::execute_in_pieces(ggml_tensor* dst, Share share) const {
+    const PartOfRun part(*stop_, share.first());
+    const int each = (pieces_ + share.nth - 1) / share.nth;
+    for (int piece = 0; piece < each; ++piece) {
+        if (each > 1) check_stop();
+        execute(dst, {share.ith * each + piece, share.nth * each});
     }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/run_stop.h"
 #include "ir/graph.h"
 #include "plan/packed_constants.h"
 
@@ -20,13 +21,19 @@ class CustomNode {
 public:
     using Run = void (*)(const TensorArgs&, const void* attrs);
 
-    /// one_thread: the first does all of it.
-    CustomNode(Run run, AttrBox attrs, bool one_thread = false, std::string title = {})
-        : run_(run), attrs_(std::move(attrs)), one_thread_(one_thread), title_(std::move(title)) {}
+    /// one_thread: the first does all of it. pieces: between which a run can be stopped.
+    CustomNode(Run run, AttrBox attrs, bool one_thread = false, std::string title = {}, int pieces = 1)
+        : run_(run),
+          attrs_(std::move(attrs)),
+          one_thread_(one_thread),
+          pieces_(pieces),
+          title_(std::move(title)) {}
 
     /// Of the node, for messages.
     const std::string& title() const { return title_; }
 
+    /// Of the runs of its graph; it must live as long.
+    void set_stop(RunStop* stop) { stop_ = stop; }
     /// Operand that comes from ggml source `source`; -1 leaves an optional operand out.
     void add_input(const TensorType& type, int source);
     /// Operand that the kernel reads in packed form.
@@ -51,10 +58,17 @@ private:
         std::shared_ptr<const std::byte> packed;
     };
     void execute(ggml_tensor* dst, Share share) const;
+    void execute_in_pieces(ggml_tensor* dst, Share share) const;
+    template <class Work>
+    void keep_failure(const Work& work) noexcept;
+    void ask_while_others_compute(Share share) noexcept;
 
     Run run_;
     AttrBox attrs_;
     bool one_thread_;
+    int pieces_;
+    RunStop* stop_ = nullptr;
+    std::atomic<int> ended_ = 0;  ///< of the node that runs: threads other than the first
     std::string title_;
     std::vector<Slot> inputs_, outputs_;
     std::atomic<bool> failed_ = false;

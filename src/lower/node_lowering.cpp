@@ -21,9 +21,18 @@ bool begins_between_places(const ggml_tensor* output) {
 
 std::size_t aligned(std::size_t n) { return (n + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment; }
 
+/// Of work of about 20 ms each on one thread, as slow kernels do it.
+int pieces_of(const NodePlan& plan) {
+    constexpr double kPieceUs = 20000, kMostPieces = 4096, kBytesPerUs = 1e3;
+    const double flops_per_us = plan.kernel ? 4000 : 300;
+    const double us = plan.cost.flops / flops_per_us + plan.cost.bytes / kBytesPerUs;
+    return static_cast<int>(std::clamp(us / kPieceUs, 1.0, kMostPieces));
+}
+
 CustomNode& add_custom(const Node& node, const NodePlan& plan, CustomNodes& customs) {
     const auto run = plan.kernel ? plan.kernel->run : node.op->reference;
-    customs.push_back(std::make_unique<CustomNode>(run, node.attrs, plan.one_thread, node.title()));
+    customs.push_back(
+        std::make_unique<CustomNode>(run, node.attrs, plan.one_thread, node.title(), pieces_of(plan)));
     return *customs.back();
 }
 

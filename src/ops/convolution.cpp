@@ -1,5 +1,6 @@
 #include "ops/convolution.h"
 
+#include "ir/one_pass_reader.h"
 #include "kernels/gemm/bf16_gemm_f32.h"
 #include "ops/infer.h"
 #include "ops/through_f32.h"
@@ -166,13 +167,28 @@ struct FilterSizes {
     }
 };
 
+/// Some output channels at a time, whole groups or whole panels of one, where the filter begins with them.
 void pack_panels(const ConstView& filter, const Conv2dAttrs& a, const std::array<std::size_t, 4>& order,
                  std::byte* packed) {
     const FilterSizes sizes(filter.shape, a);
-    std::vector<float> ordered(sizes.out_channels * sizes.depth);
-    copy_filter(filter, a, order, reinterpret_cast<std::byte*>(ordered.data()));
-    kernels::pack_filters(ordered.data(), sizes.out_channels, sizes.groups, sizes.depth,
-                          reinterpret_cast<float*>(packed));
+    const bool begins_with_outputs = filter_axes(a.filter_layout)[0] == 0;
+    const std::size_t all = sizes.out_channels, group = all / sizes.groups;
+    const std::size_t least = sizes.groups == 1 ? kernels::kFilterPanel : group;
+    const std::size_t step =
+        begins_with_outputs ? std::min(all, OnePassReader::rows_at_once(sizes.depth * sizeof(float), least))
+                            : all;
+    std::vector<float> ordered(step * sizes.depth);
+    std::vector<std::int64_t> shape(filter.shape.begin(), filter.shape.end());
+    OnePassReader from(filter);
+    auto* to = reinterpret_cast<float*>(packed);
+    for (std::size_t first = 0; first < all; first += step) {
+        const std::size_t count = std::min(step, all - first), groups = sizes.groups == 1 ? 1 : count / group;
+        if (begins_with_outputs) shape[0] = static_cast<std::int64_t>(count);
+        const auto* part = reinterpret_cast<const std::byte*>(from.next<float>(count * sizes.depth));
+        copy_filter({filter.dtype, shape, part}, a, order, reinterpret_cast<std::byte*>(ordered.data()));
+        kernels::pack_filters(ordered.data(), count, groups, sizes.depth, to);
+        to += kernels::packed_filters_size(count, groups, sizes.depth);
+    }
 }
 
 }  // namespace

@@ -193,12 +193,12 @@ struct Conv2dKernels {
         kernels::nhwc_depthwise_conv2d_f32(to_args(args, cast(attrs)), args.share.ith, args.share.nth);
     }
     static constexpr std::array list{
-        KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{"packed_conv2d_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed, true},
         KernelDef{"nhwc_depthwise_conv2d_f32", &nhwc_depthwise_applies, 1, &ordered_bytes, &order_depthwise,
                   &run_nhwc_depthwise},
         KernelDef{"nhwc_winograd_conv2d_f32", &nhwc_winograd_applies, 1, &nhwc_winograd_bytes,
                   &pack_nhwc_winograd, &run_nhwc_winograd},
-        KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc},
+        KernelDef{"nhwc_conv2d_f32", &nhwc_applies, 1, &packed_bytes, &pack_nhwc, &run_nhwc, true},
         KernelDef{.name = "conv2d_f32", .applies = &plain_applies, .run = &run},
         KernelDef{"conv2d_f32_ordered", &ordered_applies, 1, &ordered_bytes, &order, &run}};
     static constexpr std::array rounding{

@@ -186,6 +186,10 @@ struct FusedMatMul {
         if (b.dtype == DType::bf16) return pack_16_bits<std::uint16_t, &kernels::pack_bf16>(b, attrs, packed);
         pack_16_bits<float, &kernels::pack_as_bf16>(b, attrs, packed);
     }
+    static void pack_halves(const ConstView& b, const void* attrs, std::byte* packed) {
+        pack_in_parts<std::uint16_t>(b, cast(attrs).transpose_b, reinterpret_cast<std::uint16_t*>(packed),
+                                     &kernels::pack_halves);
+    }
     /// Packs elements of T.
     template <class T, auto Pack>
     static void pack_16_bits(const ConstView& b, const void* attrs, std::byte* packed) {
@@ -221,11 +225,10 @@ struct FusedMatMul {
     }
     static constexpr std::array kernels{
         KernelDef{"bf16_gemm_f32", &bf16_applies, 1, &packed_bf16_bytes, &pack_bf16, &run_bf16},
-        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed, true},
         KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks,
                   &run_blocks<&kernels::block_gemm_int8>},
-        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes,
-                  &pack_16_bits<std::uint16_t, &kernels::pack_halves>, &run_half},
+        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_halves, &run_half, true},
         KernelDef{.name = "block_gemm_f32",
                   .applies = &blocks_apply,
                   .run = &run_blocks<&kernels::block_gemm_f32>}};

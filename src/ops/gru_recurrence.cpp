@@ -7,6 +7,7 @@
 #include "ops/gru.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "ops/product.h"
 #include "ops/recurrence_kernel.h"
 #include "ops/recurrent_lowering.h"
 
@@ -79,9 +80,14 @@ struct GruRecurrence {
                                                    static_cast<std::size_t>(shape[2]));
     }
     static void pack(const ConstView& weight, const void*, std::byte* packed) {
-        kernels::pack_gru_recurrent(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
-                                    static_cast<std::size_t>(weight.shape[2]),
-                                    reinterpret_cast<float*>(packed));
+        const auto directions = static_cast<std::size_t>(weight.shape[0]),
+                   hidden = static_cast<std::size_t>(weight.shape[2]);
+        OnePassReader from(weight);
+        for (std::size_t i = 0; i < directions; ++i)
+            for (const std::size_t rows : {2 * hidden, hidden}) {  // the gates', the new state's
+                pack_transposed_rows(from, rows, hidden, reinterpret_cast<float*>(packed), &kernels::pack);
+                packed += kernels::packed_bytes(hidden, rows);
+            }
     }
     template <bool kIsPacked>
     static void run_kernel(const TensorArgs& args, const void* attrs) {
@@ -99,7 +105,8 @@ struct GruRecurrence {
                   .packed_operand = 1,
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
-                  .run = &run_kernel<true>},
+                  .run = &run_kernel<true>,
+                  .packs_in_one_pass = true},
         KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {

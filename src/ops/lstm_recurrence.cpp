@@ -9,6 +9,7 @@
 #include "ops/infer.h"
 #include "ops/lstm.h"
 #include "ops/op.h"
+#include "ops/product.h"
 #include "ops/recurrence_kernel.h"
 #include "ops/recurrent_lowering.h"
 
@@ -84,9 +85,14 @@ struct LstmRecurrence {
                                                     static_cast<std::size_t>(shape[2]));
     }
     static void pack(const ConstView& weight, const void*, std::byte* packed) {
-        kernels::pack_lstm_recurrent(weight.as<float>(), static_cast<std::size_t>(weight.shape[0]),
-                                     static_cast<std::size_t>(weight.shape[2]),
-                                     reinterpret_cast<float*>(packed));
+        const auto directions = static_cast<std::size_t>(weight.shape[0]),
+                   gates = static_cast<std::size_t>(weight.shape[1]),
+                   hidden = static_cast<std::size_t>(weight.shape[2]);
+        OnePassReader from(weight);
+        for (std::size_t i = 0; i < directions; ++i)
+            pack_transposed_rows(from, gates, hidden,
+                                 reinterpret_cast<float*>(packed + i * kernels::packed_bytes(hidden, gates)),
+                                 &kernels::pack);
     }
     static bool bf16_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return detail::attrs_ref<Attrs>(attrs).round_to_bf16 && packed_applies(in, is_constant, attrs) &&
@@ -122,7 +128,8 @@ struct LstmRecurrence {
                   .packed_operand = 1,
                   .packed_bytes = &packed_bytes,
                   .pack = &pack,
-                  .run = &run_kernel<true>},
+                  .run = &run_kernel<true>,
+                  .packs_in_one_pass = true},
         KernelDef{.name = "lstm_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
         OnePass<LstmRecurrence>::kKernel};
 

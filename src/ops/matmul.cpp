@@ -98,7 +98,7 @@ struct MatMul {
     }
 
     static constexpr std::array kernels{
-        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed},
+        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed, true},
         KernelDef{.name = "batched_gemm_f32", .applies = &batched_applies, .run = &run_batched}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const NoAttrs&) {
@@ -255,7 +255,7 @@ struct Gemm {
         kernels::gemm_f32(g, args.share.ith, args.share.nth);
     }
     static constexpr std::array kernels{
-        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed}};
+        KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed, true}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs& attrs) {
         return product_cost(in, out, product(in, attrs));

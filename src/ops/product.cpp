@@ -116,14 +116,7 @@ std::size_t packed_matrix_bytes(const Operands& in, bool b_transposed) {
 }
 
 void pack_matrix(const ConstView& b, bool b_transposed, std::byte* packed) {
-    const std::int64_t rows = b.shape[b.shape.size() - 2], columns = b.shape.back();
-    auto* to = reinterpret_cast<float*>(packed);
-    if (b_transposed)
-        kernels::pack(b.as<float>(), 1, columns, static_cast<std::size_t>(columns),
-                      static_cast<std::size_t>(rows), to);
-    else
-        kernels::pack(b.as<float>(), columns, 1, static_cast<std::size_t>(rows),
-                      static_cast<std::size_t>(columns), to);
+    pack_in_parts<float>(b, b_transposed, reinterpret_cast<float*>(packed), &kernels::pack);
 }
 
 kernels::GemmArgs packed_gemm_args(const TensorArgs& args, bool b_transposed) {

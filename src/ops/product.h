@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/share.h"
+#include "ir/one_pass_reader.h"
 #include "ir/op_def.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "ops/arithmetic.h"
@@ -51,6 +52,38 @@ ggml_tensor* lower_product(Emit& e, ggml_tensor* a, ggml_tensor* b, const Operan
 /// The packed kernel's form of a constant matrix B[k][n], or B[n][k] if transposed.
 std::size_t packed_matrix_bytes(const Operands& in, bool b_transposed);
 void pack_matrix(const ConstView& b, bool b_transposed, std::byte* packed);
+
+/// Packs the next rows of a matrix B[n][k] into panels, some after the others. pack: kernels::pack() or one
+/// like it.
+template <class T, class Pack>
+void pack_transposed_rows(OnePassReader& from, std::size_t rows, std::size_t columns, T* packed,
+                          const Pack& pack) {
+    const std::size_t step = OnePassReader::rows_at_once(columns * sizeof(T), kernels::kPanelWidth);
+    for (std::size_t first = 0; first < rows; first += step) {
+        const std::size_t count = std::min(step, rows - first);
+        pack(from.next<T>(count * columns), 1, static_cast<std::ptrdiff_t>(columns), columns, count,
+             packed + first * columns);
+    }
+}
+
+/// The same of B[k][n], or of B[n][k] if transposed.
+template <class T, class Pack>
+void pack_in_parts(const ConstView& b, bool b_transposed, T* packed, const Pack& pack) {
+    const auto rows = static_cast<std::size_t>(b.shape[b.shape.size() - 2]),
+               columns = static_cast<std::size_t>(b.shape.back());
+    OnePassReader from(b);
+    if (b_transposed) return pack_transposed_rows(from, rows, columns, packed, pack);
+    const std::size_t step = OnePassReader::rows_at_once(columns * sizeof(T), 1);
+    for (std::size_t first = 0; first < rows; first += step) {
+        const std::size_t count = std::min(step, rows - first);
+        const T* part = from.next<T>(count * columns);
+        for (std::size_t column = 0; column < columns; column += kernels::kPanelWidth) {
+            const std::size_t wide = std::min(kernels::kPanelWidth, columns - column);
+            pack(part + column, static_cast<std::ptrdiff_t>(columns), 1, count, wide,
+                 packed + column * rows + first * kernels::packed_width(wide));
+        }
+    }
+}
 /// The arguments common to its uses: out = in[0] · packed in[1], without epilogue.
 kernels::GemmArgs packed_gemm_args(const TensorArgs& args, bool b_transposed);
 

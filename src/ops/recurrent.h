@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/run_stop.h"
 #include "ops/arithmetic.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -182,6 +183,7 @@ void walk_sequence(const TensorArgs& args, Direction direction, Begin&& begin, S
         const bool backward = d == 1 || direction == Direction::backward;
         begin(d, slot);
         for (std::int64_t i = 0; i < steps; ++i) {
+            check_stop();
             const std::int64_t at = backward ? steps - 1 - i : i;
             step(read_row(args.in[0].as<T>() + (at * batch + row) * inputs, inputs));
             store(at * slots + slot);

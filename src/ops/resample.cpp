@@ -42,7 +42,7 @@ struct ResampleAttrs {
         f("scales", &ResampleAttrs::scales,
           "output extent / input extent of each axis; ignored when sizes are given");
         f("sizes", &ResampleAttrs::sizes, "output extent of each axis");
-        f("axes", &ResampleAttrs::axes, "the two neighbouring dimensions to resize, in either order");
+        f("axes", &ResampleAttrs::axes, "the two dimensions to resize, in either order");
     }
 };
 
@@ -54,7 +54,7 @@ struct ResampleLinearAttrs {
     inline static const std::vector<double> scales{};
     static void fields(auto&& f) {
         f("sizes", &ResampleLinearAttrs::sizes, "output extent of each axis");
-        f("axes", &ResampleLinearAttrs::axes, "the two neighbouring dimensions to resize, in either order");
+        f("axes", &ResampleLinearAttrs::axes, "the two dimensions to resize, in either order");
         f("coordinates", &ResampleLinearAttrs::coordinates, "where the output's elements lie in the input");
     }
 };
@@ -138,14 +138,27 @@ std::vector<Tap> linear_taps(std::int64_t input, std::int64_t output, Coordinate
     return taps;
 }
 
-/// The tensor as [outer, height, width, inner] around the two axes.
+constexpr double kLargestScale = 0x1p53;
+
+/// The two dimensions that are resized, the first of them first.
+struct ResampledAxes {
+    int rows, columns;
+};
+
+/// The tensor as [outer, height, middle, width, inner] around the two axes. Its lines are [width, inner].
 struct Planes {
-    std::int64_t outer, height, width, inner;
-    Planes(std::span<const std::int64_t> shape, int axis)
-        : outer(extent_product(shape, 0, axis)),
-          height(shape[axis]),
-          width(shape[axis + 1]),
-          inner(extent_product(shape, axis + 2, shape.size())) {}
+    std::int64_t outer, height, middle, width, inner;
+    Planes(std::span<const std::int64_t> shape, ResampledAxes axes)
+        : outer(extent_product(shape, 0, axes.rows)),
+          height(shape[axes.rows]),
+          middle(extent_product(shape, axes.rows + 1, axes.columns)),
+          width(shape[axes.columns]),
+          inner(extent_product(shape, axes.columns + 1, shape.size())) {}
+    std::int64_t lines() const { return outer * middle * height; }
+    /// Of a row of a plane.
+    std::int64_t line_at(std::int64_t plane, std::int64_t row) const {
+        return (plane / middle * height + row) * middle + plane % middle;
+    }
 };
 
 double mix(double low, double high, double weight) {
@@ -162,18 +175,19 @@ T rounded(double value) {
 
 /// Neighbouring rows that have the same source are copies.
 template <class T>
-void resample_nearest(const TensorArgs& args, int axis) {
-    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+void resample_nearest(const TensorArgs& args, ResampledAxes axes) {
+    const Planes in(args.in[0].shape, axes), out(args.out[0].shape, axes);
     const std::vector<Tap> rows = nearest_taps(in.height, out.height),
                            columns = nearest_taps(in.width, out.width);
     const std::int64_t width = out.width * out.inner;
-    const auto part = args.share.of(out.outer * out.height);
+    const auto part = args.share.of(out.lines());
     std::int64_t before = -1;
     for (std::int64_t r = part.begin; r < part.end; ++r) {
-        const std::int64_t source = r / out.height * in.height + rows[r % out.height].low;
-        T* to = args.out[0].as<T>() + r * width;
+        const std::int64_t plane = r / out.height, row = r % out.height;
+        const std::int64_t source = in.line_at(plane, rows[row].low);
+        T* to = args.out[0].as<T>() + out.line_at(plane, row) * width;
         if (std::exchange(before, source) == source) {
-            std::copy_n(to - width, width, to);
+            std::copy_n(to - out.middle * width, width, to);
             continue;
         }
         const T* from = args.in[0].as<T>() + source * in.width * in.inner;
@@ -185,20 +199,21 @@ void resample_nearest(const TensorArgs& args, int axis) {
 }
 
 template <class T>
-void resample_linear(const TensorArgs& args, int axis, Coordinates coordinates) {
-    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+void resample_linear(const TensorArgs& args, ResampledAxes axes, Coordinates coordinates) {
+    const Planes in(args.in[0].shape, axes), out(args.out[0].shape, axes);
     const std::vector<Tap> rows = linear_taps(in.height, out.height, coordinates),
                            columns = linear_taps(in.width, out.width, coordinates);
     const auto at = [](const T* p, std::int64_t i) {
         return static_cast<double>(static_cast<compute_t<T>>(p[i]));
     };
-    const auto part = args.share.of(out.outer * out.height);
+    const std::int64_t in_width = in.width * in.inner, out_width = out.width * out.inner;
+    const auto part = args.share.of(out.lines());
     for (std::int64_t r = part.begin; r < part.end; ++r) {
+        const std::int64_t plane = r / out.height;
         const Tap& row = rows[r % out.height];
-        const T* plane = args.in[0].as<T>() + r / out.height * in.height * in.width * in.inner;
-        const T* low = plane + row.low * in.width * in.inner;
-        const T* high = plane + row.high * in.width * in.inner;
-        T* to = args.out[0].as<T>() + r * out.width * out.inner;
+        const T* low = args.in[0].as<T>() + in.line_at(plane, row.low) * in_width;
+        const T* high = args.in[0].as<T>() + in.line_at(plane, row.high) * in_width;
+        T* to = args.out[0].as<T>() + out.line_at(plane, r % out.height) * out_width;
         for (const Tap& column : columns) {
             const std::int64_t left = column.low * in.inner, right = column.high * in.inner;
             for (std::int64_t c = 0; c < in.inner; ++c)
@@ -225,12 +240,12 @@ void resize_row(const float* x, const std::vector<Tap>& columns, std::int64_t in
 }
 
 /// Each row of the input is resized once, and two of them are mixed for each row of the output.
-void resample_linear_f32(const TensorArgs& args, int axis, Coordinates coordinates) {
-    const Planes in(args.in[0].shape, axis), out(args.out[0].shape, axis);
+void resample_linear_f32(const TensorArgs& args, ResampledAxes axes, Coordinates coordinates) {
+    const Planes in(args.in[0].shape, axes), out(args.out[0].shape, axes);
     const std::vector<Tap> rows = linear_taps(in.height, out.height, coordinates),
                            columns = linear_taps(in.width, out.width, coordinates);
     struct Row {
-        std::int64_t at = -1;  ///< which row of the input, counted over all planes
+        std::int64_t at = -1;  ///< which line of the input
         std::vector<float> values;
     };
     const std::int64_t width = out.width * out.inner;
@@ -241,19 +256,20 @@ void resample_linear_f32(const TensorArgs& args, int axis, Coordinates coordinat
         resize_row(args.in[0].as<float>() + at * in.width * in.inner, columns, in.inner, row.values.data());
         row.at = at;
     };
-    const auto part = args.share.of(out.outer * out.height);
+    const auto part = args.share.of(out.lines());
     for (std::int64_t r = part.begin; r < part.end; ++r) {
+        const std::int64_t plane = r / out.height;
         const Tap& row = rows[r % out.height];
-        const std::int64_t first = r / out.height * in.height;
-        if (kept[1].at == first + row.low) std::swap(kept[0], kept[1]);
-        fetch(kept[0], first + row.low);
-        float* to = args.out[0].as<float>() + r * width;
+        const std::int64_t first = in.line_at(plane, row.low);
+        if (kept[1].at == first) std::swap(kept[0], kept[1]);
+        fetch(kept[0], first);
+        float* to = args.out[0].as<float>() + out.line_at(plane, r % out.height) * width;
         const float* low = kept[0].values.data();
         if (row.weight == 0) {
             std::copy_n(low, width, to);
             continue;
         }
-        fetch(kept[1], first + row.high);
+        fetch(kept[1], in.line_at(plane, row.high));
         const float* high = kept[1].values.data();
         const float below = static_cast<float>(row.weight), above = static_cast<float>(1 - row.weight);
         for (std::int64_t i = 0; i < width; ++i) to[i] = low[i] * above + high[i] * below;
@@ -272,11 +288,10 @@ struct Resample {
 
     static Result<Types> infer(const Operands& in, const Attrs& a) {
         HR_ASSIGN(const std::vector<int> axes, normalize_axes(a.axes, in[0].rank()));
-        if (axes.size() != 2 || axes[1] != axes[0] + 1)
-            return invalid("axes {} must be two neighbouring dimensions", str(a.axes));
-        if (a.sizes ? a.sizes->size() != 2 : a.scales.size() != 2)
-            return invalid("{} must have one entry per axis, got {}", a.sizes ? "sizes" : "scales",
-                           a.sizes ? a.sizes->size() : a.scales.size());
+        if (axes.size() != 2) return invalid("axes {} must be two dimensions", str(a.axes));
+        if (a.sizes && a.sizes->size() != 2)
+            return invalid("sizes must have one entry per axis, got {}", a.sizes->size());
+        if constexpr (std::is_same_v<Attrs, ResampleAttrs>) HR_TRY(check_scales(a.scales));
         TensorType out = in[0];
         for (std::size_t i = 0; i < 2; ++i) {
             Dim& extent = out.shape[normalize_axis(a.axes[i], in[0].rank()).value()];
@@ -300,9 +315,9 @@ struct Resample {
     static void reference(const TensorArgs& args, const Attrs& a) {
         visit_dtype(args.in[0].dtype, [&]<class T>() {
             if (a.mode == ResampleMode::linear)
-                resample_linear<T>(args, first_axis(a), a.coordinates);
+                resample_linear<T>(args, resampled_axes(a), a.coordinates);
             else
-                resample_nearest<T>(args, first_axis(a));
+                resample_nearest<T>(args, resampled_axes(a));
         });
     }
 
@@ -313,7 +328,8 @@ struct Resample {
                 return success();
             return unsupported("coordinates {}", enum_names(a.coordinates)[static_cast<int>(a.coordinates)]);
         }
-        const Planes from(in[0].sizes(), first_axis(a)), to(infer(in, a).value()[0].sizes(), first_axis(a));
+        const Planes from(in[0].sizes(), resampled_axes(a)),
+            to(infer(in, a).value()[0].sizes(), resampled_axes(a));
         HR_TRY(NearestPositions(from.height, to.height).are_exact());
         return NearestPositions(from.width, to.width).are_exact();
     }
@@ -321,28 +337,37 @@ struct Resample {
     static std::vector<ggml_tensor*> lower(Emit& e, std::span<ggml_tensor* const> x, const Operands& in,
                                            const Attrs& a) {
         const TensorType type = infer(in, a).value()[0];
-        const Planes from(in[0].sizes(), first_axis(a)), to(type.sizes(), first_axis(a));
+        const Planes from(in[0].sizes(), resampled_axes(a)), to(type.sizes(), resampled_axes(a));
         ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
         if (a.mode == ResampleMode::linear)
             return {from_f32(e, lower_linear(e, y, from, to, a.coordinates == Coordinates::corners), type)};
-        const std::array rows{from.outer, from.height, from.width * from.inner},
-            columns{from.outer * to.height, from.width, from.inner};
+        const std::array rows{from.outer, from.height, from.middle * from.width * from.inner},
+            columns{from.outer * to.height * from.middle, from.width, from.inner};
         y = NearestPositions(from.height, to.height).pick(e, e.reshape(y, rows));
         y = NearestPositions(from.width, to.width).pick(e, e.reshape(y, columns));
         return {from_f32(e, y, type)};
     }
-    /// ggml's last dimensions are the planes'.
+    /// ggml's last dimensions are the planes'. There are two others, so that nothing lies on all three sides.
     static ggml_tensor* lower_linear(Emit& e, ggml_tensor* x, const Planes& from, const Planes& to,
                                      bool by_corners) {
-        const std::array as_given{from.outer, from.height, from.width, from.inner};
-        x = e.reshape(x, as_given);
-        if (from.inner > 1) x = e.contiguous(e.permute(x, std::array{0, 3, 1, 2}));
-        const std::array planes{from.outer * from.inner, from.height, from.width},
-            resized{to.outer * to.inner, to.height, to.width};
-        ggml_tensor* y = e.resize_linear(e.reshape(x, planes), resized, by_corners);
-        if (from.inner == 1) return y;
-        const std::array channels_first{to.outer, to.inner, to.height, to.width};
-        return e.contiguous(e.permute(e.reshape(y, channels_first), std::array{0, 2, 3, 1}));
+        const std::array planes{from.outer * from.middle * from.inner, from.height, from.width},
+            resized{to.outer * to.middle * to.inner, to.height, to.width};
+        const auto between = [&](const std::array<std::int64_t, 4>& given, const std::array<int, 4>& turn,
+                                 const std::array<std::int64_t, 4>& made, const std::array<int, 4>& back) {
+            ggml_tensor* turned = e.contiguous(e.permute(e.reshape(x, given), turn));
+            ggml_tensor* y = e.resize_linear(e.reshape(turned, planes), resized, by_corners);
+            return e.contiguous(e.permute(e.reshape(y, made), back));
+        };
+        if (from.middle == 1 && from.inner == 1)
+            return e.resize_linear(e.reshape(x, planes), resized, by_corners);
+        if (from.middle == 1)
+            return between({from.outer, from.height, from.width, from.inner}, {0, 3, 1, 2},
+                           {to.outer, to.inner, to.height, to.width}, {0, 2, 3, 1});
+        if (from.inner == 1)
+            return between({from.outer, from.height, from.middle, from.width}, {0, 2, 1, 3},
+                           {to.outer, to.middle, to.height, to.width}, {0, 2, 1, 3});
+        return between({from.height, from.middle, from.width, from.inner}, {1, 3, 0, 2},
+                       {to.middle, to.inner, to.height, to.width}, {2, 0, 3, 1});
     }
 
     static bool is_resized(const Operands& in, std::span<const bool>, const void* attrs) {
@@ -357,7 +382,7 @@ struct Resample {
     }
     static void run_linear(const TensorArgs& args, const void* attrs) {
         const auto& a = detail::attrs_ref<Attrs>(attrs);
-        resample_linear_f32(args, first_axis(a), a.coordinates);
+        resample_linear_f32(args, resampled_axes(a), a.coordinates);
     }
     /// ggml computes every element's position anew.
     static constexpr std::array kernels{
@@ -369,16 +394,26 @@ struct Resample {
     }
 
 private:
-    static int first_axis(const Attrs& a) { return normalize_axes(a.axes, 4).value()[0]; }
+    static ResampledAxes resampled_axes(const Attrs& a) {
+        const std::vector<int> axes = normalize_axes(a.axes, 4).value();
+        return {axes[0], axes[1]};
+    }
+
+    /// Also where sizes are given, which then hold.
+    static Status check_scales(std::span<const double> scales) {
+        if (scales.size() != 2) return invalid("scales must have one entry per axis, got {}", scales.size());
+        for (std::size_t i = 0; i < 2; ++i)
+            if (!(scales[i] > 0 && scales[i] < kLargestScale))
+                return invalid("scales[{}] is {:.6g}; it must be greater than 0 and less than {:.6g}", i,
+                               scales[i], kLargestScale);
+        return success();
+    }
 
     static Result<Dim> scaled(const Dim& extent, std::span<const double> scales, std::size_t i) {
         const double scale = scales[i];
-        constexpr double kLargest = 0x1p53;
-        if (!(scale > 0 && scale < kLargest))
-            return invalid("scales[{}] is {:.6g}; it must be greater than 0 and less than {:.6g}", i, scale,
-                           kLargest);
         const auto size = [&](std::int64_t n) {
-            return static_cast<std::int64_t>(std::min(std::floor(static_cast<double>(n) * scale), kLargest));
+            return static_cast<std::int64_t>(
+                std::min(std::floor(static_cast<double>(n) * scale), kLargestScale));
         };
         if (extent.is_symbolic())
             return Dim::of(Expression(extent).scaled(scale),
@@ -400,8 +435,7 @@ Sample image_sample(DType t, Shape shape, NamedAttrs attrs) {
 }
 
 struct Resample2d : Resample<ResampleAttrs> {
-    static constexpr std::string_view name = "resample2d",
-                                      summary = "the input resized along two neighbouring axes";
+    static constexpr std::string_view name = "resample2d", summary = "the input resized along two axes";
 
     static std::vector<Sample> samples() {
         const auto& sample = image_sample;
@@ -412,6 +446,14 @@ struct Resample2d : Resample<ResampleAttrs> {
                 sample(DType::f32, {1, 1, 4, 6}, {{"scales", Reals{0.5, 0.4}}}),
                 sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{2, 3}}}),
                 sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{1, 2}}}),
+                sample(DType::f32, {2, 3, 5, 4}, {{"scales", Reals{3, 2}}, {"axes", Integers{0, 2}}}),
+                sample(DType::u8, {2, 3, 5, 4}, {{"sizes", Integers{3, 5}}, {"axes", Integers{3, 0}}}),
+                sample(DType::f32, {2, 3, 5, 4},
+                       {{"sizes", Integers{5, 4}}, {"axes", Integers{0, 2}}, {"mode", "linear"}}),
+                sample(DType::f32, {2, 3, 5, 4},
+                       {{"sizes", Integers{5, 6}}, {"axes", Integers{3, 1}}, {"mode", "linear"}}),
+                sample(DType::f16, {2, 3, 5, 4},
+                       {{"sizes", Integers{3, 6}}, {"axes", Integers{0, 3}}, {"mode", "linear"}}),
                 sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{3, 4}}, {"axes", Integers{3, 2}}}),
                 sample(DType::f16, {1, 2, 3, 2}, {{"sizes", Integers{2, 4}}, {"mode", "linear"}}),
                 sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"mode", "linear"}}),
@@ -422,7 +464,7 @@ struct Resample2d : Resample<ResampleAttrs> {
 struct ResampleLinear2d : Resample<ResampleLinearAttrs> {
     static constexpr std::string_view name = "resample_linear2d",
                                       summary =
-                                          "the input resized along two neighbouring axes by linear "
+                                          "the input resized along two axes by linear "
                                           "interpolation, as exporters place the elements";
 
     static std::vector<Sample> samples() {

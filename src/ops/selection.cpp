@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/run_stop.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"
@@ -133,6 +134,7 @@ private:
         };
         std::ranges::make_heap(candidates, is_worse);
         while (!candidates.empty() && static_cast<std::int64_t>(kept.size()) < most) {
+            check_stop();  // as many boxes may be kept as there are
             std::ranges::pop_heap(candidates, is_worse);
             const std::int64_t i = candidates.back();
             candidates.pop_back();
@@ -173,9 +175,11 @@ struct Unique {
         std::vector<std::int64_t> order(static_cast<std::size_t>(rows)), group(order.size());
         std::iota(order.begin(), order.end(), 0);
         std::vector<std::int64_t> first;
+        StopCheck may_stop;
         visit_dtype(args.in[0].dtype, [&]<class T>() {
             const T* x = args.in[0].as<T>();
             const auto less = [&](std::int64_t i, std::int64_t j) {
+                may_stop();
                 return is_less(x + i * width, x + j * width, width);
             };
             std::ranges::stable_sort(order, less);

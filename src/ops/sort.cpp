@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/run_stop.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "ops/strided.h"
@@ -29,7 +30,9 @@ void order_line(const T* x, std::int64_t stride, bool descending, std::int64_t c
                 std::vector<std::int64_t>& order) {
     const auto value = [&](std::int64_t i) { return static_cast<compute_t<T>>(x[i * stride]); };
     const auto less = [&](auto a, auto b) { return a < b || (a == a && b != b); };
+    StopCheck may_stop;
     const auto before = [&](std::int64_t i, std::int64_t j) {
+        may_stop();
         const auto a = value(i), b = value(j);
         if (descending ? less(b, a) : less(a, b)) return true;
         return (descending ? !less(a, b) : !less(b, a)) && i < j;

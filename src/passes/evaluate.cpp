@@ -97,6 +97,10 @@ const KernelDef* folding_kernel(const Graph& graph, const Node& node) {
 Status make_constant(Graph& graph, const Node& node) {
     auto results = Evaluation(graph).run(node);
     if (!results.ok()) return results.error().within(node.title());
+    const FilePages pages;
+    for (ValueId id : node.inputs)
+        if (id != kNoValue && graph.value(id).constant->mapped)
+            pages.give_back(graph.value(id).constant->bytes);
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
         Value& v = graph.value(node.outputs[k]);
         v.constant = std::move(results.value()[k]);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,19 @@ public:
     bool has_one_scale_per(std::int64_t elements) const {
         return inner_ % kBlockElements == 0 && (inner_first_ ? row_block_ : column_block_) % elements == 0;
     }
-    int code(std::int64_t row, std::int64_t k) const { return element(*m_.whole, at(row, k)); }
+    /// A row's codes from element k on.
+    void codes(std::int64_t row, std::int64_t k, std::span<int> to) const {
+        const std::int64_t first = at(row, k), step = inner_first_ ? columns_ : 1;
+        const DType type = m_.whole->type.dtype;
+        if (bits_of(type) != 8) {
+            for (std::int64_t i = 0; int& code : to) code = element(*m_.whole, first + step * i++);
+            return;
+        }
+        const std::byte* from = m_.whole->constant->bytes.data() + first;
+        const int sign = type == DType::i8 ? 128 : 0;
+        for (std::int64_t i = 0; int& code : to)
+            code = (std::to_integer<int>(from[step * i++]) ^ sign) - sign;
+    }
     std::int64_t scale_index(std::int64_t row, std::int64_t k) const {
         const std::int64_t i = at(row, k);
         return i / columns_ / row_block_ * scale_columns_ + i % columns_ / column_block_;
@@ -133,7 +146,7 @@ bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, Blo
         const std::int64_t index = matrix.scale_index(row, k);
         if (!store(matrix.scale(index), false, to + half * 4)) return false;
         zeros[half] = matrix.zero_point(index);
-        for (int i = 0; i < kHalf; ++i) codes[half][i] = matrix.code(row, k + i);
+        matrix.codes(row, k, codes[half]);
     }
     to += 8;
     if (format == BlockFormat::q8_16_f32) {
@@ -164,7 +177,8 @@ bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, Bl
     if (!store(scale, is_half, to)) return false;
     to += is_half ? 2 : 4;
     int codes[kBlockElements];
-    for (int i = 0; i < kBlockElements; ++i) codes[i] = matrix.code(row, k + i) - zero;
+    matrix.codes(row, k, codes);
+    for (int& code : codes) code -= zero;
     const auto [least, most] = std::minmax_element(codes, codes + kBlockElements);
     if (format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32) {
         if (*least < -128 || *most > 127) return false;
@@ -188,11 +202,17 @@ Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, 
                                                      int lowest, bool has_scales) {
     const TensorType type{DType::f32, {matrix.rows(), matrix.inner()}, format};
     HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "block weights"));
-    std::byte* to = buffer.data();
-    for (std::int64_t row = 0; row < matrix.rows(); ++row)
-        for (std::int64_t k = 0; k < matrix.inner(); k += kBlockElements, to += block_bytes(format))
-            if (!write_block(matrix, row, k, format, lowest, has_scales, to))
-                return std::shared_ptr<const Constant>();
+    // Rows of the product's columns lie side by side in most files: as many as share a line of the cache.
+    constexpr std::int64_t kRowsAtOnce = 64;
+    const std::size_t block = block_bytes(format);
+    const std::int64_t blocks = matrix.inner() / kBlockElements;
+    for (std::int64_t first = 0; first < matrix.rows(); first += kRowsAtOnce)
+        for (std::int64_t at = 0; at < blocks; ++at)
+            for (std::int64_t row = first; row < std::min(first + kRowsAtOnce, matrix.rows()); ++row) {
+                std::byte* to = buffer.data() + static_cast<std::size_t>(row * blocks + at) * block;
+                if (!write_block(matrix, row, at * kBlockElements, format, lowest, has_scales, to))
+                    return std::shared_ptr<const Constant>();
+            }
     return own_constant(std::move(buffer));
 }
 
@@ -307,6 +327,7 @@ Result<Counts> fold_dequantize_into_matmul(Graph& graph, const PassContext& cont
     double left = context.fold.most_bytes(graph);
     std::set<ValueId> in_f32;
     std::map<std::pair<ValueId, bool>, Blocks> made;
+    const FilePages pages;
     std::vector<bool> keep(graph.nodes.size(), true);
     std::vector<std::vector<Node>> instead(graph.nodes.size());
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -317,9 +338,11 @@ Result<Counts> fold_dequantize_into_matmul(Graph& graph, const PassContext& cont
         if (!matrix || !has_plain_end) continue;
         const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b});
         if (fresh) {
+            const std::shared_ptr<const Constant> plain = matrix->whole->constant;
             HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b,
                                             context.runs_on_cpu && context.uses_packed_kernels));
             matrices += it->second.matrix != kNoValue;
+            pages.give_back(plain->bytes);
         }
         const auto [blocks, scales] = it->second;
         if (blocks == kNoValue) {

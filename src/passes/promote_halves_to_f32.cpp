@@ -28,15 +28,26 @@ public:
         for (auto& [name, id] : graph_.outputs) {
             HR_ASSIGN(id, as_given(id));
         }
-        graph_.compact(std::vector<bool>(graph_.nodes.size(), true));
+        graph_.compact(without_unread_casts());
         return counts_;
     }
 
 private:
+    /// Products read the halves themselves.
+    std::vector<bool> without_unread_casts() const {
+        const auto uses = count_uses(graph_);
+        std::vector<bool> keep;
+        for (const Node& node : graph_.nodes)
+            keep.push_back(node.op != &cast_ || uses[static_cast<std::size_t>(node.outputs[0])] > 0);
+        return keep;
+    }
+
     Status take(Node node) {
         const auto touches = [&](ValueId id) { return id != kNoValue && is_half(given_[id]); };
         if (!std::any_of(node.inputs.begin(), node.inputs.end(), touches) &&
             !std::any_of(node.outputs.begin(), node.outputs.end(), touches)) {
+            HR_ASSIGN(const bool is_product, take_product(node));
+            if (is_product) return success();
             instead_.rewrite_operands(node);
             return keep(std::move(node));
         }
@@ -80,10 +91,21 @@ private:
         return keep(std::move(node));
     }
 
+    /// The constant in halves that the graph makes f32 of, or the value itself.
+    ValueId before_widening(ValueId id) const {
+        const Value& v = graph_.value(instead_(id));
+        if (v.kind != ValueKind::result || v.producer >= static_cast<NodeId>(graph_.nodes.size())) return id;
+        const Node& from = graph_.node(v.producer);
+        if (from.op != &cast_ || v.type.dtype != DType::f32) return id;
+        const Value& stored = graph_.value(from.inputs[0]);
+        return stored.kind == ValueKind::constant && is_half(stored.type.dtype) ? from.inputs[0] : id;
+    }
+
     /// A constant matrix stays as it is: half the bytes of f32, which the kernel widens as it reads.
     Result<bool> take_product(const Node& node) {
         auto product = fused_matmul(graph_, node);
         if (!product) return false;
+        product->b = before_widening(product->b);
         const Value& b = graph_.value(product->b);
         if (b.kind != ValueKind::constant || !is_half(b.type.dtype)) return false;
         // bf16 was what the other operand was rounded to: processors that multiply bf16 may do so again.

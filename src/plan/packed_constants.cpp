@@ -8,8 +8,18 @@
 #include "base/parallel.h"
 #include "ir/constant.h"
 #include "ir/packed_growth.h"
+#include "plan/shared_forms.h"
 
 namespace headrace {
+namespace {
+
+/// A packed form, and who has the plain one. Callers' own memory has no owner, and may change.
+struct OwnedForm {
+    AlignedBuffer bytes;
+    std::shared_ptr<const void> plain;
+};
+
+}  // namespace
 
 void PackedConstants::use_cache(const Graph& graph, const std::string& folder, int threads) {
     const std::lock_guard lock(mutex_);
@@ -32,7 +42,7 @@ Result<std::shared_ptr<const std::byte>> PackedConstants::get(const Graph& graph
     const Key key = key_of(graph, use);
     Form& form = packed_[key];
     if (!form.data) {
-        HR_TRY(fill(form, name_of(key), graph, use));
+        HR_TRY(fill(form, {&key, name_of(key)}, graph, use));
     }
     return form.data;
 }
@@ -41,14 +51,13 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
     const std::lock_guard lock(mutex_);
     struct Missing {
         Form* form;
-        ContentHash name;
+        Names names;
         Use use;
     };
     std::vector<Missing> missing;
     for (const Use& use : uses) {
-        const Key key = key_of(graph, use);
-        const auto [at, is_new] = packed_.try_emplace(key);
-        if (is_new) missing.push_back({&at->second, name_of(key), use});
+        const auto [at, is_new] = packed_.try_emplace(key_of(graph, use));
+        if (is_new) missing.push_back({&at->second, {&at->first, name_of(at->first)}, use});
     }
     if (missing.empty()) return;
     // The largest first, while there is little else: some are copied to be packed.
@@ -62,7 +71,7 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
     if (total < kWorthThreads) threads = 1;
     for_each_index(missing.size(), threads, [&](std::size_t i) {
         // What fails stays without data, and get() tries again and has the error.
-        static_cast<void>(fill(*missing[i].form, missing[i].name, graph, missing[i].use).ok());
+        static_cast<void>(fill(*missing[i].form, missing[i].names, graph, missing[i].use).ok());
     });
 }
 
@@ -71,22 +80,32 @@ ContentHash PackedConstants::name_of(const Key& key) {
 }
 
 /// Several threads fill forms at the same time.
-Status PackedConstants::fill(Form& form, const ContentHash& name, const Graph& graph, const Use& use) {
+Status PackedConstants::fill(Form& form, const Names& names, const Graph& graph, const Use& use) {
     const auto types = graph.operand_types(*use.node);
     const void* attrs = use.node->attrs.get();
     form.bytes = use.kernel->packed_bytes(Operands(types), attrs);
-    if (cache_) form.data = cache_->find(name, form.bytes);
+    if (cache_) form.data = cache_->find(names.kept, form.bytes);
     form.is_mapped = form.data != nullptr;
     form.has_grown = grows_weights(*use.kernel, Operands(types), attrs);
     if (form.is_mapped) return success();
     const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
-    HR_ASSIGN(const AlignedBytes plain, AlignedBytes::of(*value.constant, &pages_));
-    const auto shape = value.type.sizes();
-    use.kernel->pack({value.type.dtype, shape, plain.data(), value.type.format}, attrs, buffer.data());
-    const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
-    form.data = {owner, owner->data()};
+    const bool is_shared = value.constant->owner != nullptr;
+    const std::string& kernel = names.key->second;
     is_kept_ = false;
+    if (is_shared) form.data = SharedForms::all().find(*value.constant, kernel);
+    if (form.data) return success();
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
+    AlignedBytes aligned;
+    const std::byte* plain = value.constant->bytes.data();
+    if (!use.kernel->packs_in_one_pass) {
+        HR_ASSIGN(aligned, AlignedBytes::of(*value.constant, &pages_));
+        plain = aligned.data();
+    }
+    const auto shape = value.type.sizes();
+    use.kernel->pack({value.type.dtype, shape, plain, value.type.format, &pages_}, attrs, buffer.data());
+    const auto owned = std::make_shared<const OwnedForm>(OwnedForm{std::move(buffer), value.constant->owner});
+    form.data = {owned, owned->bytes.data()};
+    if (is_shared) SharedForms::all().add(*value.constant, kernel, form.data);
     pages_.give_back(value.constant->bytes);
     return success();
 }

@@ -52,6 +52,11 @@ private:
         bool has_grown = false;
     };
     using Key = std::pair<const Constant*, std::string>;
+    /// What a form is found by: here, and in the cache.
+    struct Names {
+        const Key* key;
+        ContentHash kept;
+    };
     template <class Condition>
     std::size_t bytes_where(const Condition& holds) const {
         const std::lock_guard lock(mutex_);
@@ -61,7 +66,7 @@ private:
     }
     static Key key_of(const Graph& graph, const Use& use);
     ContentHash name_of(const Key& key);
-    Status fill(Form& form, const ContentHash& name, const Graph& graph, const Use& use);
+    Status fill(Form& form, const Names& names, const Graph& graph, const Use& use);
 
     mutable std::mutex mutex_;
     std::map<Key, Form> packed_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/cpu_count.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "run/activations.h"
@@ -67,8 +68,8 @@ bool is_aligned(const void* data, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(data) % alignment == 0;
 }
 
-/// ggml's question after each node.
-bool wants_stop(void* options) { return static_cast<const RunOptions*>(options)->should_stop(); }
+/// ggml's question after each node, on the thread that runs.
+bool wants_stop(void* stop) { return static_cast<RunStop*>(stop)->asked(); }
 
 class CpuInstance final : public Instance {
 public:
@@ -85,6 +86,7 @@ private:
     void choose_output_bindings();
     void collect_views();
     void estimate();
+    void offer_stop();
     void measure();
     Status named(Status placed) const;
     ggml_cplan& compute_plan(int threads);
@@ -105,6 +107,7 @@ private:
     ThreadChoice choice_;
     double estimated_us_ = 0;
     bool small_ = false;
+    RunStop stop_;
 };
 
 Status CpuInstance::prepare(const States& states) {
@@ -119,11 +122,12 @@ Status CpuInstance::prepare(const States& states) {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outputs_[i].alignment = element_bytes(graph.value(graph.outputs[i].second));
     measure();
+    offer_stop();
     HR_TRY(named(activations_.place(lowered_)));
     stats_.arena_bytes = activations_.bytes();
     collect_views();
     estimate();
-    if (estimated_us_ < kColdRunUs) choice_.start_alone();
+    if (estimated_us_ < kColdRunUs || are_cpus_taken()) choice_.start_alone();
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));
     return success();
@@ -158,20 +162,26 @@ void CpuInstance::measure() {
     }
 }
 
-/// What was learned of a run's time holds for alike ones.
+void CpuInstance::offer_stop() {
+    for (const auto& node : lowered_.custom_nodes) node->set_stop(&stop_);
+}
+
+/// What was learned of a run's time, and of whether others hold the cores, goes on with other shapes.
 void CpuInstance::estimate() {
-    constexpr double kAlike = 1.25;
     const double before = estimated_us_;
     estimated_us_ = plan_->estimated_us();
-    if (before < kAlike * estimated_us_ && estimated_us_ < kAlike * before) return;
     small_ = estimated_us_ < kSingleThreadUs ||
              estimated_us_ < kSingleThreadNodeUs * static_cast<double>(plan_->nodes.size());
-    choice_ = ThreadChoice(estimated_us_);
+    if (before > 0 && estimated_us_ > 0)
+        choice_.scale(estimated_us_ / before);
+    else
+        choice_ = ThreadChoice(estimated_us_);
 }
 
 Result<bool> CpuInstance::adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) {
     if (!relower(lowered_, *plan, changed)) return false;
     plan_ = std::move(plan);
+    offer_stop();
     estimate();
     compute_plans_.clear();
     timer_.reset();
@@ -282,8 +292,9 @@ Status CpuInstance::compute(int threads, const RunOptions& options) {
     ggml_cplan& plan = compute_plan(threads);
     HR_TRY(take_memory(plan, options.reuse_buffers));
     plan.work_data = reinterpret_cast<std::uint8_t*>(memory_.data() + stats_.arena_bytes);
+    stop_.begin(options.should_stop ? &options.should_stop : nullptr);
     plan.abort_callback = options.should_stop ? &wants_stop : nullptr;
-    plan.abort_callback_data = const_cast<RunOptions*>(&options);
+    plan.abort_callback_data = &stop_;
     if (options.profile && !timer_) timer_.emplace(lowered_);
     const auto compute_on = [&](ggml_threadpool* pool) {
         plan.threadpool = pool;
@@ -293,7 +304,7 @@ Status CpuInstance::compute(int threads, const RunOptions& options) {
     };
     const ggml_status status =
         threads == 1 ? compute_on(solo_.get()) : compute_on(ThreadPoolLease(threads).pool());
-    if (status == GGML_STATUS_ABORTED) return run_was_stopped();
+    if (status == GGML_STATUS_ABORTED || stop_.is_stopped()) return run_was_stopped();
     if (status != GGML_STATUS_SUCCESS)
         return failure(Code::backend_failure, "ggml's CPU backend failed: {}", ggml_status_to_string(status));
     return take_failures();

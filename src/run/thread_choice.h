@@ -19,6 +19,12 @@ public:
     /// The next run is on one thread.
     void start_alone() { alone_ = 1; }
 
+    /// The next runs have so many times the work of those before.
+    void scale(double factor) {
+        best_us_ *= factor;
+        alone_us_ *= factor;
+    }
+
     int choose(int wanted) {
         if (alone_ == 0) return wanted;
         --alone_;

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/log_sink.h"
 #include "base/temporary_log.h"
 
 namespace headrace {
@@ -287,6 +288,22 @@ TEST_F(LoggingDeath, TheEnvironmentsFileIsOpenedOnce) {
     };
     EXPECT_EXIT(count_opens(), testing::ExitedWithCode(0), "^$");
     unsetenv("HEADRACE_LOG_FILE");
+}
+
+TEST_F(Logging, SinksOfOneFileOpenItOnceAndKeepTheirLinesApart) {
+    configure(LogLevel::info);
+    const int watch = inotify_init1(IN_NONBLOCK);
+    inotify_add_watch(watch, file_.c_str(), IN_OPEN);
+    Result<LogSink> sink = LogSink::open(file_);
+    ASSERT_TRUE(sink.ok());
+    configure(LogLevel::info, "json");
+    inotify_event opened;
+    EXPECT_EQ(read(watch, &opened, sizeof opened), -1) << "it was opened again";
+    close(watch);
+    EXPECT_TRUE(sink.value().write("of the sink\n"));
+    configure(LogLevel::info);
+    log(LogLevel::info, "of the log");
+    EXPECT_THAT(lines(), ElementsAre("of the sink", EndsWith("of the log")));
 }
 
 TEST_F(LoggingDeath, WhatTheEnvironmentHasWrongIsAWarning) {

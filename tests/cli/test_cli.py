@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -206,11 +207,28 @@ def test_bench_without_python_says_so_and_runs_alone(graph, monkeypatch):
     assert "nothing to compare with" in headrace(*demanded, fails=True)
 
 
+def test_bench_with_a_python_without_the_package_says_so_in_its_own_words(graph, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("HEADRACE_PYTHON", str(python))
+    done = subprocess.run([HEADRACE, "bench", graph, "--shape", "x=4,3"], capture_output=True, text=True)
+    assert done.returncode == 0 and "median" in done.stdout
+    said = [line for line in done.stderr.splitlines() if "comparison" in line]
+    assert len(said) == 1 and "does not have the Python package headrace; HEADRACE_PYTHON" in said[0]
+    assert "Error" not in done.stderr and "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["run", "{graph}", "--shape", "x=99,3"], "seq (dimension 0) is 99; at most 16 is possible"),
         (["run", "{graph}", "--shape", "z=1,3"], "the graph has no input 'z'; it has: x"),
+        (
+            ["run", "{graph}", "--shape", "seq=4"],
+            "That is a dimension: --dimension seq=4 fixes it in an ONNX",
+        ),
+        (["run", "{graph}", "--most-iterations", "0"], "--most-iterations: 0 is less than 1"),
         (["run", "{graph}", "--shape", "x=a"], "is not a list of extents"),
         (["run", "{graph}", "--input", "x=absent.npy"], "cannot open 'absent.npy'"),
         (["run", "{graph}", "--input", "x={graph}"], "is not a .npy file"),

@@ -373,7 +373,10 @@ def test_bash_completes_commands_and_their_options():
     assert complete(["headrace", "run", "m.onnx", "--thr"]) == ["--threads"]
     assert complete(["headrace", "run", "mod"]) == [], "files are bash's own"
     if "chat" in commands():
-        assert "--n-gpu-layers" in complete(["headrace", "serve", "--n-"])
+        for command in ("serve", "chat", "embed", "bench-llm"):
+            assert "--n-gpu-layers" in complete(["headrace", command, "--n-"])
+        assert complete(["headrace", "chat", "--repeat-pen"]) == ["--repeat-penalty"]
+        assert complete(["headrace", "chat", "--metr"]) == [], "of the server alone"
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -23,8 +23,11 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def model(scale: float = 1.0) -> bytes:
-    """Of each token a row of TABLE and, in the last number, how many tokens the mask leaves."""
+def model(scale: float = 1.0, positions: int = 0) -> bytes:
+    """Of each token a row of TABLE and, in the last number, how many tokens the mask leaves.
+
+    positions: that it has a table of, all zeros, which it cuts to the length of a text as BERT does.
+    """
     ids, mask = (
         helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"])
         for name in ("input_ids", "attention_mask")
@@ -47,6 +50,17 @@ def model(scale: float = 1.0) -> bytes:
         numpy_helper.from_array(np.array([-1]), "last"),
         numpy_helper.from_array(np.array([1]), "one"),
     ]
+    if positions:
+        nodes[0].output[0] = "words"
+        nodes[5:5] = [
+            helper.make_node("Gather", ["sizes", "one"], ["length"], axis=0),
+            helper.make_node("Slice", ["places", "zero", "length", "one"], ["own"]),
+            helper.make_node("Add", ["words", "own"], ["rows"]),
+        ]
+        constants += [
+            numpy_helper.from_array(np.zeros((1, positions, WIDTH), np.float32), "places"),
+            numpy_helper.from_array(np.array([0]), "zero"),
+        ]
     graph = helper.make_graph(nodes, "sentences", [ids, mask], [output], constants)
     return helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def test_long_texts_are_cut_as_the_folder_says(tmp_path: Path) -> None:
     np.testing.assert_allclose(longer.encode([text]), reference("lasttoken", [text], 20), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta"])
+def test_the_configuration_of_sentences_has_a_name_by_the_model(tmp_path: Path, kind: str) -> None:
+    config = {"max_seq_length": 9, "do_lower_case": True}
+    folder = write_folder(tmp_path, {"pooling_mode": "mean"}, **{f"sentence_{kind}_config": config})
+    encoder = SentenceEncoder(folder)
+    assert encoder.max_seq_length == 9
+    np.testing.assert_allclose(encoder.encode(["MILL Stone"]), encoder.encode(["mill stone"]))
+    as_written = SentenceEncoder(write_folder(tmp_path / "other", {"pooling_mode": "mean"}))
+    assert np.abs(as_written.encode("MILL Stone") - as_written.encode("mill stone")).max() > 0.1
+
+
 def test_a_single_text_gives_a_vector_and_no_texts_an_empty_array(tmp_path: Path) -> None:
     encoder = SentenceEncoder(write_folder(tmp_path))
     assert encoder.encode("mill").shape == (WIDTH + 1,)
@@ -136,6 +148,41 @@ def test_similarity_is_the_folders(tmp_path: Path) -> None:
         folder = write_folder(tmp_path / name, config_sentence_transformers={"similarity_fn_name": name})
         expected = np.array([kind(x, y) for x, y in pairs]).reshape(5, 4)
         np.testing.assert_allclose(SentenceEncoder(folder).similarity(a, b), expected, atol=1e-4)
+
+
+def test_pairs_are_compared_by_their_places(tmp_path: Path) -> None:
+    a, b = reference("mean", TEXTS[:4]), reference("mean", TEXTS[4:8])
+    for name in ("cosine", "dot", "euclidean", "manhattan"):
+        encoder = SentenceEncoder(write_folder(tmp_path), similarity_fn_name=name)
+        pairs = np.asarray(encoder.similarity_pairwise(a, list(b)))
+        np.testing.assert_allclose(pairs, np.diagonal(encoder.similarity(a, b)), rtol=1e-5)
+    with pytest.raises(ValueError, match="4 vectors and 3 make no pairs"):
+        encoder.similarity_pairwise(a, b[:3])
+    assert tuple(encoder.similarity(a, b[:0]).shape) == (4, 0)
+
+
+def test_similarity_is_a_tensor_where_pytorch_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
+    encoder = SentenceEncoder(write_folder(tmp_path))
+    vectors = encoder.encode(TEXTS[:5], convert_to_tensor=True)
+    scores = encoder.similarity(vectors[0], vectors)
+    best = torch.topk(scores[0], k=2)
+    assert best.indices[0].item() == 0 and best.values[0].item() == pytest.approx(1, abs=1e-5)
+    monkeypatch.setitem(sys.modules, "torch", None)  # as where it is not installed
+    plain = encoder.similarity(vectors[0].numpy(), vectors.numpy())
+    assert type(plain) is np.ndarray
+    np.testing.assert_array_equal(plain, scores)
+
+
+def test_tokens_are_those_that_the_model_reads(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(write_folder(tmp_path, most_tokens=4))
+    assert encoder.get_max_seq_length() == 4
+    made = {name: np.asarray(array) for name, array in encoder.tokenize(["mill stone water", "road"]).items()}
+    assert made["input_ids"].tolist() == [[2, 4, 5, 3], [2, 12, 3, 0]]
+    assert made["attention_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert made["token_type_ids"].tolist() == [[0] * 4] * 2
 
 
 def test_results_may_be_tensors(tmp_path: Path) -> None:
@@ -199,6 +246,17 @@ def test_arguments_that_are_wrong_are_named(tmp_path: Path) -> None:
     encoder = SentenceEncoder(write_folder(tmp_path))
     with pytest.raises(TypeError, match="text 1 is a int: 3; texts are str"):
         encoder.encode(["mill", 3])
+    for given, said in (
+        (None, "sentences is None; it must be a str or several of them"),
+        (3, "sentences is 3, an int; it must be a str or several of them"),
+        (b"mill", r"sentences is bytes; it must be .*: decode\(\) makes a str of it"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            encoder.encode(given)
+    with pytest.raises(ValueError, match=r"text 1 has '\\ud800' at place 5, half of a character"):
+        encoder.encode(["mill", "road \ud800"])
+    with pytest.raises(ValueError, match="batch_size is 0; it must be a number of at least 1"):
+        encoder.encode(TEXTS, batch_size=0)
     with pytest.raises(
         ValueError, match="output_value is 'token_embeddings'; 'sentence_embedding' is what there is"
     ):
@@ -243,6 +301,51 @@ def test_fewer_tokens_are_read_once_max_seq_length_is_set(tmp_path: Path) -> Non
     np.testing.assert_allclose(encoder.encode(TEXTS), reference("mean", TEXTS, 8), atol=1e-5)
     with pytest.raises(ValueError, match="max_seq_length is 0"):
         encoder.max_seq_length = 0
+
+
+def test_more_tokens_than_positions_are_refused_when_they_are_set(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"pooling_mode": "lasttoken"}, config={"max_position_embeddings": 12})
+    (folder / "onnx/model.onnx").write_bytes(model(positions=12))
+    encoder, text = SentenceEncoder(folder), " ".join(WORDS * 4)
+    assert encoder.max_seq_length == 12
+    np.testing.assert_allclose(encoder.encode([text]), reference("lasttoken", [text], 12), atol=1e-5)
+    with pytest.raises(ValueError, match=r"texts of 13 tokens .*; the model has 12 positions: 12 tokens are"):
+        encoder.max_seq_length = 13
+    assert encoder.max_seq_length == 12
+    (folder / "onnx/model.onnx").write_bytes(model())  # whose positions have no end
+    encoder.max_seq_length = 20
+    np.testing.assert_allclose(encoder.encode([text]), reference("lasttoken", [text], 20), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "cut"),
+    [({"model_max_length": 20}, 20), ({"model_max_length": 20, "max_length": 16}, 16), ({}, 512)],
+)
+def test_embed_cuts_texts_where_fastembed_does(tmp_path: Path, config: dict, cut: int) -> None:
+    says = {"pooling_mode": "lasttoken"}
+    folder = write_folder(tmp_path, says, most_tokens=9, tokenizer_config=config)
+    text = " ".join(WORDS * 4)
+    assert SentenceEncoder(folder).max_seq_length == 9
+    (vector,) = TextEmbedding(folder, normalization=False).embed(text)
+    expected = reference("lasttoken", [text], cut)[0]
+    np.testing.assert_allclose(vector, expected, atol=1e-5)
+
+
+def test_tokens_are_counted_as_embed_reads_them(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, tokenizer_config={"model_max_length": 5})
+    embedding = TextEmbedding(folder, pooling="mean")
+    assert embedding.token_count(["mill stone", " ".join(WORDS)]) == 4 + 5
+    assert embedding.token_count("mill") == 3
+
+
+def test_documents_that_are_no_texts_are_named(tmp_path: Path) -> None:
+    embedding = TextEmbedding(write_folder(tmp_path), pooling="mean")
+    with pytest.raises(TypeError, match="documents is None; it must be a str or several of them"):
+        list(embedding.embed(None))
+    with pytest.raises(TypeError, match="text 300 is a int: 3; texts are str"):
+        list(embedding.embed(["mill"] * 300 + [3]))
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        list(embedding.embed(TEXTS, batch_size=0))
 
 
 def test_embed_gives_vectors_one_by_one_as_they_are_needed(tmp_path: Path) -> None:

@@ -20,15 +20,15 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::int64_t kWidth = 768;
+constexpr std::int64_t kModelWidth = 768;
 
 /// A dense layer, attention among its columns, and a second one.
 Graph dense_layers(Dim rows = 24) {
     TestGraph g;
     const auto matrix = [&](unsigned seed) {
-        return g.constant<float>({kWidth, kWidth}, random_floats(kWidth * kWidth, seed));
+        return g.constant<float>({kModelWidth, kModelWidth}, random_floats(kModelWidth * kModelWidth, seed));
     };
-    const ValueId x = g.input("x", {std::move(rows), kWidth});
+    const ValueId x = g.input("x", {std::move(rows), kModelWidth});
     const ValueId y = g.op("gelu", {g.op("matmul", {x, matrix(1)})});
     const ValueId a = g.op("scaled_dot_product_attention", {y, y, y});
     g.output("y", g.op("matmul", {a, matrix(2)}));
@@ -83,7 +83,8 @@ struct FastPrecision : ::testing::Test {
 
 TEST_F(FastPrecision, RoundsProductsAndAttentionToBf16) {
     const Graph graph = dense_layers();
-    const Ran exact = run_as(graph, {24, kWidth}, kExact), fast = run_as(graph, {24, kWidth}, kFast);
+    const Ran exact = run_as(graph, {24, kModelWidth}, kExact),
+              fast = run_as(graph, {24, kModelWidth}, kFast);
     EXPECT_THAT(exact.implementations, Each(Not(HasSubstr("bf16"))));
     EXPECT_THAT(fast.implementations, AllOf(Contains("bf16_gemm_f32"), Contains("attention_bf16")));
     EXPECT_GT(cosine(fast.y, exact.y), 0.9995);
@@ -112,7 +113,8 @@ TEST_F(FastPrecision, HalvesPackedWeights) {
 TEST_F(FastPrecision, HoldsForEveryShapeOfAnOpenGraph) {
     const Graph graph = dense_layers(Dim::symbolic("n", 1, 64));
     for (const std::int64_t rows : {1, 5, 40}) {
-        const Ran exact = run_as(graph, {rows, kWidth}, kExact), fast = run_as(graph, {rows, kWidth}, kFast);
+        const Ran exact = run_as(graph, {rows, kModelWidth}, kExact),
+                  fast = run_as(graph, {rows, kModelWidth}, kFast);
         EXPECT_THAT(fast.implementations, Contains("bf16_gemm_f32").Times(2));
         EXPECT_GT(cosine(fast.y, exact.y), 0.9995) << rows;
     }
@@ -125,12 +127,12 @@ TEST_F(FastPrecision, HasPackedWeightsAndMeasuredChoicesOfItsOwn) {
         return options;
     };
     const Graph graph = dense_layers();
-    const Ran exact = run_as(graph, {24, kWidth}, with_cache(kExact)),
-              fast = run_as(graph, {24, kWidth}, with_cache(kFast));
+    const Ran exact = run_as(graph, {24, kModelWidth}, with_cache(kExact)),
+              fast = run_as(graph, {24, kModelWidth}, with_cache(kFast));
     const auto files = std::filesystem::directory_iterator(folder.path());
     EXPECT_EQ(std::distance(begin(files), end(files)), 2);
-    EXPECT_EQ(run_as(graph, {24, kWidth}, with_cache(kExact)).y, exact.y);
-    EXPECT_EQ(run_as(graph, {24, kWidth}, with_cache(kFast)).y, fast.y);
+    EXPECT_EQ(run_as(graph, {24, kModelWidth}, with_cache(kExact)).y, exact.y);
+    EXPECT_EQ(run_as(graph, {24, kModelWidth}, with_cache(kFast)).y, fast.y);
     EXPECT_GT(compile(graph, with_cache(kFast)).stats().packed_mapped_bytes, 0u);
 
     const Graph as_exact = compile(graph, kExact).graph(), as_fast = compile(graph, kFast).graph();
@@ -140,7 +142,8 @@ TEST_F(FastPrecision, HasPackedWeightsAndMeasuredChoicesOfItsOwn) {
 TEST_F(FastPrecision, LeavesWeightsInBlocksAlone) {
     CompileOptions blocks = kFast;
     blocks.weights = WeightFormat::q8_0;
-    EXPECT_THAT(run_as(dense_layers(), {24, kWidth}, blocks).implementations, Not(Contains("bf16_gemm_f32")));
+    EXPECT_THAT(run_as(dense_layers(), {24, kModelWidth}, blocks).implementations,
+                Not(Contains("bf16_gemm_f32")));
 }
 
 // It is told in a process of its own, once.

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-struct Output {
+struct StageOutput {
     std::vector<std::int64_t> shape;
     std::vector<std::byte> bytes;
 
@@ -22,13 +22,13 @@ struct Output {
 };
 
 /// Runs on float inputs of one dimension each; memory is made when the shapes are known.
-std::vector<Output> run_open(Session& session, const Executable& executable,
-                             const std::vector<std::vector<float>>& inputs) {
+std::vector<StageOutput> run_stages(Session& session, const Executable& executable,
+                                    const std::vector<std::vector<float>>& inputs) {
     std::vector<std::vector<std::int64_t>> shapes;
     for (const auto& values : inputs) shapes.push_back({static_cast<std::int64_t>(values.size())});
     std::vector<InputView> in;
     for (std::size_t i = 0; i < inputs.size(); ++i) in.push_back({DType::f32, shapes[i], inputs[i].data()});
-    std::vector<Output> outputs;
+    std::vector<StageOutput> outputs;
     session.run(in, [&](const std::vector<std::vector<std::int64_t>>& made) {
         std::vector<OutputView> views;
         for (std::size_t i = 0; i < made.size(); ++i) {
@@ -37,7 +37,7 @@ std::vector<Output> run_open(Session& session, const Executable& executable,
             outputs.push_back(
                 {made[i], std::vector<std::byte>(bytes_of(executable.outputs()[i].dtype, count))});
         }
-        for (Output& o : outputs) views.push_back({o.bytes.data(), o.bytes.size()});
+        for (StageOutput& o : outputs) views.push_back({o.bytes.data(), o.bytes.size()});
         return views;
     });
     return outputs;
@@ -62,12 +62,12 @@ Graph positive_elements() {
 TEST(Stages, AnExtentMayBeCountedDuringTheRun) {
     const Executable executable = compile(positive_elements());
     Session session(executable);
-    const auto first = run_open(session, executable, {{1, -2, 3, 0, 5}});
+    const auto first = run_stages(session, executable, {{1, -2, 3, 0, 5}});
     EXPECT_THAT(first[0].shape, ElementsAre(3));
     EXPECT_THAT(first[0].as<float>(), ElementsAre(2, 6, 10));
     EXPECT_THAT(first[1].as<std::int64_t>(), ElementsAre(0, 2, 4));
     EXPECT_THAT(first[2].as<float>(), ElementsAre(1, 0, 3, 0, 5));
-    const auto second = run_open(session, executable, {{-1, 4}});
+    const auto second = run_stages(session, executable, {{-1, 4}});
     EXPECT_THAT(second[0].as<float>(), ElementsAre(8));
     EXPECT_THAT(second[1].as<std::int64_t>(), ElementsAre(1));
 }
@@ -75,7 +75,7 @@ TEST(Stages, AnExtentMayBeCountedDuringTheRun) {
 TEST(Stages, NothingCountedIsAnEmptyOutput) {
     const Executable executable = compile(positive_elements());
     Session session(executable);
-    const auto none = run_open(session, executable, {{-1, -2}});
+    const auto none = run_stages(session, executable, {{-1, -2}});
     EXPECT_THAT(none[0].shape, ElementsAre(0));
     EXPECT_THAT(none[2].as<float>(), ElementsAre(0, 0));
 }
@@ -83,12 +83,12 @@ TEST(Stages, NothingCountedIsAnEmptyOutput) {
 TEST(Stages, PlansAreKeptByTheShapesThatStagesMeet) {
     const Executable executable = compile(positive_elements());
     Session session(executable);
-    run_open(session, executable, {{1, -2, 3}});
+    run_stages(session, executable, {{1, -2, 3}});
     const auto plans = executable.stats().plans;
     EXPECT_EQ(plans, 2) << "one of each stage";
-    run_open(session, executable, {{-4, 5, 6}});
+    run_stages(session, executable, {{-4, 5, 6}});
     EXPECT_EQ(executable.stats().plans, plans) << "two of three again";
-    run_open(session, executable, {{4, 5, 6}});
+    run_stages(session, executable, {{4, 5, 6}});
     EXPECT_EQ(executable.stats().plans, plans + 1) << "three of three: the second stage";
 }
 
@@ -103,7 +103,7 @@ TEST(Stages, AreCutAgainWhereCountsDependOnCounts) {
     g.output("y", g.op("gather", {found, again}, {{"axis", std::int64_t{0}}}));
     const Executable executable = compile(g.finish());
     Session session(executable);
-    EXPECT_THAT(run_open(session, executable, {{0, 3, -1, 0, 7}})[0].as<float>(), ElementsAre(3, 7));
+    EXPECT_THAT(run_stages(session, executable, {{0, 3, -1, 0, 7}})[0].as<float>(), ElementsAre(3, 7));
     EXPECT_EQ(executable.stats().plans, 2) << "what counts inputs is counted before the first stage";
 }
 
@@ -115,7 +115,7 @@ TEST(Stages, ACountIsKnownWhereOnlyItIsUsed) {
     g.output("y", g.op("expand", {one}, {{"new_shape", Shape{Dim::symbolic("k", 0)}}}));
     const Executable executable = compile(g.finish());
     Session session(executable);
-    EXPECT_THAT(run_open(session, executable, {{0, 3, 0, 1}})[0].as<float>(), ElementsAre(1, 1));
+    EXPECT_THAT(run_stages(session, executable, {{0, 3, 0, 1}})[0].as<float>(), ElementsAre(1, 1));
 }
 
 TEST(Stages, ConditionsOnCountsAreCheckedWhenTheyAreKnown) {
@@ -126,10 +126,10 @@ TEST(Stages, ConditionsOnCountsAreCheckedWhenTheyAreKnown) {
     g.output("z", g.op("add", {g.op("gather", {x, at}, {{"axis", std::int64_t{0}}}), y}));
     const Executable executable = compile(g.finish());
     Session session(executable);
-    EXPECT_THAT(run_open(session, executable, {{0, 3, 4}, {1, 2}})[0].as<float>(), ElementsAre(4, 6));
+    EXPECT_THAT(run_stages(session, executable, {{0, 3, 4}, {1, 2}})[0].as<float>(), ElementsAre(4, 6));
     EXPECT_THAT(message_of(
                     [&] {
-                        run_open(session, executable, {{2, 3, 4}, {1, 2}});
+                        run_stages(session, executable, {{2, 3, 4}, {1, 2}});
                     },
                     Code::invalid_argument),
                 HasSubstr("add: the extents k = 3 and m = 2 must be equal, or one of them 1"));
@@ -146,10 +146,10 @@ TEST(Stages, StatesLiveThroughAllOfThem) {
     g.output("y", g.op("accumulate", {total, sum}));
     const Executable executable = compile(g.finish());
     Session session(executable);
-    EXPECT_THAT(run_open(session, executable, {{1, -5, 2}})[0].as<float>(), ElementsAre(3));
-    EXPECT_THAT(run_open(session, executable, {{4}})[0].as<float>(), ElementsAre(7));
+    EXPECT_THAT(run_stages(session, executable, {{1, -5, 2}})[0].as<float>(), ElementsAre(3));
+    EXPECT_THAT(run_stages(session, executable, {{4}})[0].as<float>(), ElementsAre(7));
     session.reset_states();
-    EXPECT_THAT(run_open(session, executable, {{4}})[0].as<float>(), ElementsAre(4));
+    EXPECT_THAT(run_stages(session, executable, {{4}})[0].as<float>(), ElementsAre(4));
 }
 
 TEST(Stages, ShapesThatARunCountsAreNotKnownBefore) {

@@ -18,13 +18,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kRows = 9, kSize = 40;
+constexpr std::int64_t kRows = 9, kColumns = 40;
 
 /// softmax(tanh(x · w)): a kernel of ours, ggml's op or the reference could compute each.
 Graph network() {
     TestGraph g;
-    const ValueId w = g.constant<float>({kSize, kSize}, random_floats(kSize * kSize, 1));
-    const ValueId y = g.op("matmul", {g.input("x", {kRows, kSize}), w});
+    const ValueId w = g.constant<float>({kColumns, kColumns}, random_floats(kColumns * kColumns, 1));
+    const ValueId y = g.op("matmul", {g.input("x", {kRows, kColumns}), w});
     g.output("y", g.op("softmax", {g.op("tanh", {y})}, {{"axis", std::int64_t{1}}}));
     return g.finish();
 }
@@ -34,16 +34,16 @@ struct TuneTest : ::testing::Test {
     fs::path folder = temporary.path() / "tuning";
     CompileOptions options{
         .threads = 2, .disabled_passes = {"fuse_matmul_epilogue"}, .tuning = folder.string()};
-    std::vector<float> x = random_floats(kRows * kSize, 2);
+    std::vector<float> x = random_floats(kRows * kColumns, 2);
 
     std::vector<NodeStats> nodes(const Executable& executable) const {
         Session session(executable);
-        session.output_shapes(std::vector<std::vector<std::int64_t>>{{kRows, kSize}});
+        session.output_shapes(std::vector<std::vector<std::int64_t>>{{kRows, kColumns}});
         return session.stats().nodes;
     }
     std::vector<float> result(const Executable& executable) const {
         Session session(executable);
-        return run(session, {{kRows, kSize}}, {x})[0];
+        return run(session, {{kRows, kColumns}}, {x})[0];
     }
     /// Stores the choice for every node of the optimised network.
     void choose(const NodeChoice& choice) const {
@@ -102,8 +102,8 @@ TEST_F(TuneTest, ADamagedFileIsReportedAndIgnored) {
 TEST_F(TuneTest, MeasuresEveryWayAndKeepsWhatIsFaster) {
     const Graph graph = network();
     const auto expected = result(compile(graph, options));
-    std::vector<float> y(kRows * kSize);
-    const std::vector<std::int64_t> shape{kRows, kSize};
+    std::vector<float> y(kRows * kColumns);
+    const std::vector<std::int64_t> shape{kRows, kColumns};
     const InputView in[] = {{DType::f32, shape, x.data()}};
     const OutputView out[] = {{y.data(), y.size() * 4}};
     const TuneReport report = tune(graph, options, in, out);

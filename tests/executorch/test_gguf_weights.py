@@ -116,3 +116,8 @@ def test_weights_that_the_file_has_as_floats_are_warned_of(tmp_path: Path) -> No
     program = torch.export.export(module, (torch.randn(1, COLUMNS),))
     with pytest.warns(UserWarning, match="no blocks of the file are stored for weight"):
         to_edge_transform_and_lower(program, partitioner=[GgmlPartitioner(gguf=weights)])
+
+
+def test_a_path_in_place_of_weights_is_refused_by_the_constructor() -> None:
+    with pytest.raises(TypeError, match=r"gguf is 'model\.gguf'; it must be a GgufWeights.*'output\.weight'"):
+        GgmlPartitioner(gguf="model.gguf")

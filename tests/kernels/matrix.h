@@ -3,12 +3,16 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "kernels/guarded.h"
 
 namespace headrace::kernels::testing {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline std::vector<float> random_floats(size_t count, unsigned seed, float low = -1, float high = 1) {
     std::mt19937 engine(seed);

@@ -40,7 +40,7 @@ protected:
         if (!made.ok()) throw std::runtime_error(made.error().message);
         return std::move(made).value();
     }
-    /// Notes tokens as those in a sequence's memory.
+    /// Warnings tokens as those in a sequence's memory.
     void fill(Sequences::Id id, std::size_t count) {
         const Tokens tokens = prompt(count, 200 + id);
         sequences->append(id, tokens.data(), tokens.size());

@@ -253,6 +253,39 @@ test('what was called just before dispose is cancelled', { skip }, async () => {
   }
 });
 
+test('an answer that dispose ends is rejected, read or waited for, and one that its reader ended is not', { skip }, async () => {
+  const writer = await LanguageModel.load(path, { parameters: { n_ctx: 512, context_shift: true } });
+  const talk = await writer.conversation();
+  const options = { parameters: endless };
+  const begun = async (stream) => {
+    await stream.next();
+    return stream;
+  };
+  const [read, left] = await Promise.all([
+    begun(writer.stream('Hello', options)),
+    begun(writer.stream('Hello', options)),
+  ]);
+  left.cancel();
+  assert.equal((await left.reply()).stopReason, 'cancelled');
+  const waited = [writer.generate('Hello', options), talk.say('Hello', options)];
+  await begun(writer.stream('Hello', options)); // these have begun, too
+  const isCancelled = (error) => error instanceof HeadraceError && error.code === 'cancelled';
+  const rejected = [...waited, textOf(read)].map((promise) => assert.rejects(promise, isCancelled));
+  await writer.dispose();
+  await Promise.all(rejected);
+  await assert.rejects(read.reply(), isCancelled);
+});
+
+test('a model without pooling says how to ask for its vectors in JavaScript', { skip }, async () => {
+  const encoder = await LanguageModel.load(path, {
+    parameters: { n_ctx: 256, embeddings: true, pooling: 'none' },
+  });
+  assert.equal(encoder.kind, 'token_vectors');
+  await assert.rejects(encoder.embed('Hello'), { code: 'unsupported', message: /: see embedTokens, or load/ });
+  assert.ok((await encoder.embedTokens('Hello')).length > 0);
+  await encoder.dispose();
+});
+
 test('information and statistics say what the model is and does', { skip }, async () => {
   const information = await model.information();
   assert.equal(information.path, path);

@@ -70,6 +70,30 @@ for (const [dataType, type] of Object.entries(arrays))
     assert.throws(() => context.writeTensor(tensor, new DataView(values.buffer)), TypeError);
   });
 
+// "Validate buffer with descriptor": the number of bytes, and for a view its type or Uint8Array, a view of any bytes.
+test('a view has the type of the tensor or is a Uint8Array, in each call that takes one', async () => {
+  const views = [...new Set(Object.values(arrays)), Float64Array, Int16Array, Uint8ClampedArray, DataView];
+  for (const [dataType, own] of Object.entries(arrays)) {
+    const shape = [8 / own.BYTES_PER_ELEMENT];
+    const tensor = await make(dataType, shape);
+    for (const view of views) {
+      const source = new view(new ArrayBuffer(8));
+      const calls = [
+        () => context.readTensor(tensor, source),
+        () => context.createConstantTensor({ dataType, shape }, source),
+        async () => context.writeTensor(tensor, source),
+        async () => new MLGraphBuilder(context).constant({ dataType, shape }, source),
+      ];
+      for (const call of calls) {
+        const what = `${dataType}, ${view.name}: ${call}`;
+        const isTaken = [own, Uint8Array, dataType === 'float16' && Uint16Array].includes(view);
+        if (isTaken) await assert.doesNotReject(call, what);
+        else await assert.rejects(call, { name: 'TypeError', message: /needs an? \w+, a Uint8Array or/ }, what);
+      }
+    }
+  }
+});
+
 test('a view writes its own bytes only', async () => {
   const tensor = await make('float32', [2]);
   const all = Float32Array.of(0, 1, 2, 3);
@@ -148,7 +172,7 @@ test('buffers and views are what they are, whatever properties of their own say'
     await context.readTensor(small, source);
   }
   const integers = Object.defineProperty(new Int32Array(2), Symbol.toStringTag, { value: 'Float32Array' });
-  assert.throws(() => context.writeTensor(small, integers), { message: /is a Int32Array/ });
+  assert.throws(() => context.writeTensor(small, integers), { message: /is an Int32Array/ });
   let asked = 0;
   const counting = new Float32Array(2);
   for (const name of ['byteLength', 'byteOffset', 'buffer'])

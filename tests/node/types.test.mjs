@@ -20,6 +20,8 @@ import * as web from '${typesOf('web')}';
 import * as ort from '${typesOf('onnxruntime-node')}';
 declare const context: webnn.MLContext;
 `;
+/** Declared in one program, they are for all of it. */
+const extended = `import '${typesOf('webnn-extensions')}';`;
 
 /** What the compiler says of a program. */
 function messages(program) {
@@ -80,6 +82,39 @@ test('wrong programs do not compile', { skip }, () => {
   refused(wrong);
 });
 
+test('shapes are numbers, operands are no tensors, and dictionaries have the names of the IDL', { skip }, () => {
+  const program = `
+    async function main(x: MLOperand, tensor: MLTensor): Promise<void> {
+      const { dataType, shape } = x;
+      await context.createTensor({ dataType, shape, readable: true });
+      const count: number = shape.reduce((p, q) => p * q, 1) + shape[0] * tensor.shape[0];
+      new MLGraphBuilder(context).slice(x, [0, 0], shape);
+    }
+    const reduce: webnn.MLReduceOptions = { axes: [0], keepDimensions: true };
+    const pool: webnn.MLPool2dOptions = { windowDimensions: [2, 2] };
+    const of: webnn.MLScatterOptions & webnn.MLArgMinMaxOptions = { axis: 0, keepDimensions: true };
+    const single: webnn.MLSingleInputSupportLimits = context.opSupportLimits().relu;
+    const binary: webnn.MLBinarySupportLimits = context.opSupportLimits().matmul;`;
+  assert.equal(messages(program), '');
+  refused([
+    'new webnn.MLGraphBuilder(context).relu(null! as webnn.MLTensor);',
+    "new webnn.MLGraphBuilder(context).relu({ dataType: 'float32', shape: [2] });",
+    'new webnn.MLGraphBuilder(context).build({ y: context });',
+  ]);
+});
+
+test('what the extensions add is declared by them alone', { skip }, () => {
+  const added = [
+    'navigator.ml.createContext({ threads: 2 });',
+    "(null! as webnn.MLGraph).save('graph.hrg');",
+    "context.loadGraph('graph.hrg');",
+    'context.device.length;',
+    "new webnn.MLGraphBuilder(context).input('x', { dataType: 'float32', shape: [{ name: 'n' }] });",
+  ];
+  refused(added);
+  assert.equal(messages(`${extended}\n${added.join('\n')}`), '');
+});
+
 test('what the types declare is there', { skip }, () => {
   const names = ['ml', 'ML', 'MLContext', 'MLGraph', 'MLGraphBuilder', 'MLOperand', 'MLTensor'];
   assert.deepEqual(Object.keys(webnn).sort(), names.sort());
@@ -89,6 +124,7 @@ test('what the types declare is there', { skip }, () => {
 
 test('programs with models compile', { skip }, () => {
   const program = `
+    ${extended}
     async function main(): Promise<void> {
       const model = await headrace.load(new URL('file:///model.onnx'), { device: 'cpu', dimensions: { n: 1, x: [1, 'm'] } });
       const names: string[] = model.inputs.map(({ name }) => name);

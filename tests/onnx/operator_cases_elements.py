@@ -38,6 +38,8 @@ for _dtype in (I8, I32, I64, F64):
     case("Neg", values(3, 5, dtype=_dtype))
     case("Sign", values(3, 5, dtype=_dtype))
 case("Abs", values(3, 5, dtype=U8, high=255))
+for _dtype in (U8, U32, U64):
+    case("Sign", values(3, 5, dtype=_dtype, low=0, high=3))
 case("Relu", values(6, dtype=I32), opset=14)
 case("Identity", values(2, 3, dtype=bool))
 
@@ -55,6 +57,7 @@ case("Celu", X, alpha=2.0)
 case("Celu", X, alpha=-1.5)
 case("ThresholdedRelu", X, alpha=0.5)
 case("ThresholdedRelu", X)
+case("ThresholdedRelu", X, opset=9, alpha=0.5)
 case("Shrink", X, bias=0.25, lambd=0.5)
 case("Shrink", X)
 case("Mish", X)

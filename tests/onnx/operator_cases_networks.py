@@ -187,6 +187,9 @@ case("LpNormalization", values(3, 5))
 case("LpNormalization", values(3, 5), p=1, axis=0)
 case("MeanVarianceNormalization", IMAGE)
 case("MeanVarianceNormalization", IMAGE + F32(40))
+case("MeanVarianceNormalization", IMAGE, opset=8)
+case("MeanVarianceNormalization", IMAGE, opset=8, across_channels=1)
+case("MeanVarianceNormalization", IMAGE, opset=7, normalize_variance=0)
 case("LRN", IMAGE, size=3)
 case("LRN", IMAGE, size=5, alpha=0.1, beta=0.5, bias=2.0)
 SKIP = [values(2, 3, 8), values(2, 3, 8, seed=1), Constant(values(8))]
@@ -323,3 +326,43 @@ for _op, _gates, _states in (("LSTM", 4, 2), ("GRU", 3, 1), ("RNN", 1, 1)):
 case("GRU", SEQUENCE, *_weights(3, 1), hidden_size=H, outputs=2, linear_before_reset=1)
 case("RNN", SEQUENCE, *_weights(1, 1), hidden_size=H, outputs=2, activations=["Relu"])
 case("LSTM", SEQUENCE, *_weights(4, 1), hidden_size=H, outputs=3, activations=["Sigmoid", "Relu", "Tanh"])
+# What the catalog's ops do not have is computed step by step.
+_FUNCTIONS = ["HardSigmoid", "LeakyRelu", "Elu", "Sigmoid", "ScaledTanh", "Softsign"]
+_SHAPED = {"activation_alpha": [0.3, 0.1, 0.5, 0.7], "activation_beta": [0.4, 1.2]}
+_LENGTHS = Constant(np.array([S - 2, S], I32))
+for _op, _gates, _count in (("LSTM", 4, 3), ("GRU", 3, 2), ("RNN", 1, 1)):
+    _own = {"hidden_size": H, "outputs": 3 if _op == "LSTM" else 2}
+    case(_op, SEQUENCE, *_weights(_gates, 1), **_own, clip=0.3)
+    case(_op, SEQUENCE, *_weights(_gates, 1), _LENGTHS, **_own, clip=0.3, direction="reverse")
+    case(
+        _op,
+        SEQUENCE,
+        *_weights(_gates, 2),
+        **_own,
+        direction="bidirectional",
+        activations=_FUNCTIONS[: 2 * _count],
+        **_SHAPED,
+    )
+    for _function in ("Affine", "Softplus", "Softsign", "Relu"):
+        case(_op, SEQUENCE, *_weights(_gates, 1), **_own, activations=[_function] * _count)
+    case(
+        _op,
+        SEQUENCE,
+        *_weights(_gates, 1),
+        **_own,
+        activations=["ThresholdedRelu"] * _count,
+        activation_alpha=[0.2] * _count,
+    )
+case("GRU", SEQUENCE, *_weights(3, 1), hidden_size=H, outputs=2, linear_before_reset=1, clip=0.3)
+case("LSTM", SEQUENCE, *_weights(4, 1), hidden_size=H, outputs=3, input_forget=1)
+_PEEPHOLES = Constant(values(1, 3 * H, low=-1, high=1, seed=7))
+case(
+    "LSTM",
+    SEQUENCE,
+    *_weights(4, 1),
+    *(None, None, None, _PEEPHOLES),
+    hidden_size=H,
+    outputs=3,
+    clip=0.3,
+    input_forget=1,
+)

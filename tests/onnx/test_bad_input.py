@@ -8,7 +8,7 @@ import headrace
 import numpy as np
 import onnx
 import pytest
-from headrace.onnx import open_model
+from headrace.onnx import import_graph, open_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -189,7 +189,19 @@ IMAGE = "float[1, 2, 5, 5] x"
             21,
             "'ab' of equation 'ab->a' is for another rank than input 0's 4",
         ),
-        ("float[4, 1, 1] x, float[4, 1] w", "GRU<clip = 3.0>(x, w, w)", 21, "clip|GRU"),
+        (
+            "float[4, 1, 1] x, float[4, 1] w",
+            "GRU<clip = 3.0>(x, w, w)",
+            21,
+            "input 1 has 2 dimensions, not 3",
+        ),
+        (
+            "float[4, 1, 1] x, float[1, 1, 1] w",
+            'RNN<activations = ["Step"]>(x, w, w)',
+            21,
+            "activation 'Step' is none of Affine, Elu, ",
+        ),
+        ("float[4, 1, 1] x, float[1, 1, 1] w", "RNN<clip = -0.7>(x, w, w)", 21, "clip is -0.7; it must be"),
         ("float[2, 3] x", "Transpose<perm = [0]>(x)", 21, r"perm is \[0\]; it has each of 0 to 1 once"),
         ("float[n, m] x", "Transpose<perm = [1, -2]>(x)", 21, r"perm is \[1, -2\]; it has each"),
         ("float[1, 3] x", "Squeeze<axes = [0, -2]>(x)", 11, r"the axes \[0, -2\] have one twice"),
@@ -328,17 +340,15 @@ def test_operators_of_foreign_domains_are_named() -> None:
 
 
 def test_the_node_is_named_with_what_to_fix() -> None:
-    made = model(
-        "g (float[2, width, 4] x) => (float[a, b, c] y) {"
-        "s = Constant<value_floats = [1.0, 1.0]>() y = GroupNormalization<num_groups = 1>(x, s, s) }"
-    )
-    made.graph.node[1].name = "groups"
+    made = model("g (float[2, 3] x, int64[width] shape) => (float[a, b] y) { y = Reshape(x, shape) }")
+    made.graph.node[0].name = "shaped"
     with pytest.raises(
-        ValueError, match=r"node 'groups' \(GroupNormalization, ai.onnx opset 21\): .*dimension 'width'.*"
+        ValueError, match=r"node 'shaped' \(Reshape, ai.onnx opset 21\): .*dimension 'width'.*"
     ) as error:
-        headrace.load(made)
+        import_graph(made)
     assert "dimensions={'width': 1} (--dimension width=1)" in str(error.value)
-    assert headrace.load(made, dimensions={"width": 2}).outputs[0].shape == [2, 2, 4]
+    fixed = headrace.load(made, device="cpu", dimensions={"width": 2})
+    assert fixed(np.ones((2, 3), np.float32), np.array([3, 2]))["y"].shape == (3, 2)
 
 
 def test_an_extent_that_is_open_is_refused_only_with_its_number() -> None:
@@ -393,3 +403,19 @@ def test_external_data_stays_in_the_models_folder(location: str, tmp_path) -> No
     (tmp_path.parent / "outside.bin").write_bytes(bytes(6400))
     with pytest.raises(ValueError, match="initializer 'unused' cannot be read: its data is in"):
         headrace.load(path)
+
+
+@pytest.mark.parametrize("nodes", ["t = Relu(x) t = Abs(x) y = Relu(t)", "y = Add(x, missing)"])
+def test_wrong_names_are_not_said_to_depend_on_dimensions(nodes: str) -> None:
+    with pytest.raises(ValueError, match="what wrote the model has to correct it") as raised:
+        headrace.load(model(f"g (float[n] x) => (float[n] y) {{ {nodes} }}"))
+    assert "dimensions" not in str(raised.value)
+
+
+def test_sparse_constants_are_named() -> None:
+    values = helper.make_tensor("c", TensorProto.FLOAT, [1], [5.0])
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, [1], [1]), [3])
+    made = model("g (float[3] x) => (float[3] y) { c = Constant() y = Add(x, c) }")
+    made.graph.node[0].attribute.append(helper.make_attribute("sparse_value", sparse))
+    with pytest.raises(ValueError, match="'sparse_value' is a sparse tensor; store it as a dense one"):
+        headrace.load(made)

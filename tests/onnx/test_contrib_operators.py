@@ -403,3 +403,29 @@ def test_what_is_not_computed_is_refused(
     with pytest.raises(ValueError, match=rf"\({op}, com.microsoft .*{message}"):
         given = (known.get(name) if name else None for name in inputs)
         y_of(op, *given, outputs=2 if op == "CausalConvWithState" else 1, **options)
+
+
+def with_names(op: str, inputs: list, **attributes: object) -> tuple:
+    """A model whose dimensions all have names of their own, and its feeds. Constants keep their shapes."""
+    given = Case(op, inputs, 18, 1, MICROSOFT, attributes)
+    model = given.model()
+    for value in model.graph.input:
+        for i, d in enumerate(value.type.tensor_type.shape.dim):
+            d.dim_param = f"{value.name}_{i}"
+    return model, given.feeds
+
+
+def test_biases_of_projections_have_queries_of_an_open_width() -> None:
+    flat = [reals(RNG, 2, 5, 16), reals(RNG, 2, 7, 16), reals(RNG, 2, 7, 16)]
+    model, feeds = with_names("MultiHeadAttention", [*flat, Constant(reals(RNG, 48))], num_heads=4)
+    near(on_headrace(model, feeds)["y0"], on_onnx_runtime(model, feeds)["y0"])
+
+
+def test_lengths_may_have_a_name_of_their_own() -> None:
+    weights = [Constant(reals(RNG, 16, 48)), Constant(reals(RNG, 48))]
+    inputs = [reals(RNG, 2, 5, 16), *weights, np.array([5, 3], np.int32)]
+    model, feeds = with_names("Attention", inputs, num_heads=4)
+    near(on_headrace(model, feeds)["y0"], on_onnx_runtime(model, feeds)["y0"])
+    feeds["x3"] = np.array([5, 3, 1], np.int32)
+    with pytest.raises(ValueError, match=r"[Aa]ttention"):
+        on_headrace(model, feeds)

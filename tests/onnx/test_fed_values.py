@@ -6,6 +6,7 @@ import headrace
 import numpy as np
 import pytest
 from onnx import parser
+from peers import on_onnx_runtime
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 SLICE = """(float[n, m] x, int64[a] start, int64[a] end, int64[a] axes, int64[a] steps) => (float[p, q] y)
@@ -146,3 +147,72 @@ def test_a_node_without_a_name_is_named_by_its_result() -> None:
     )
     with pytest.raises(ValueError, match=r"^matmul \(y\): the extents m = 4 and k = 3 must be equal"):
         model({"x": X, "w": X})
+
+
+# Lists whose length the operator's rules give, and the model leaves open; and extents that must be others.
+OPEN_LISTS = {
+    "Pad": ('y = Pad<mode = "reflect">(x, a)', {"a": [0, 1, 1, 0]}),
+    "Tile": ("y = Tile(x, a)", {"a": [2, 1]}),
+    "Split": ("y, z = Split<axis = 1>(x, a)", {"a": [1, 3]}),
+    "CenterCropPad": ("y = CenterCropPad(x, a)", {"a": [5, 2]}),
+    "Expand": ("y = Expand(x, a)", {"a": [2, 3, 4]}),
+    "Slice": ("y = Slice(x, a, b)", {"a": [1, 0], "b": [3, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_LISTS)
+def test_a_list_of_numbers_may_have_an_open_length(name: str) -> None:
+    text, lists = OPEN_LISTS[name]
+    inputs = ", ".join(["float[n, m] x", *(f"int64[{key}0] {key}" for key in lists)])
+    outputs = "float[p, q] y, float[p, r] z" if name == "Split" else "float[p, q] y"
+    if name == "Expand":
+        outputs = "float[p, q, r] y"
+    model = parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 19]> g ({inputs}) => ({outputs}) {{ {text} }}'
+    )
+    feeds = {"x": X, **{key: np.array(values, np.int64) for key, values in lists.items()}}
+    for key, expected in on_onnx_runtime(model, feeds).items():
+        np.testing.assert_array_equal(headrace.load(model, device="cpu")(feeds)[key], expected)
+
+
+def test_a_list_of_another_length_than_the_operators_is_an_error() -> None:
+    text = "g (float[n, m] x, int64[k] a) => (float[p, q] y) { y = Tile(x, a) }"
+    model = headrace.load(
+        parser.parse_model(f'<ir_version: 9, opset_import: ["" : 19]> {text}'), device="cpu"
+    )
+    with pytest.raises(ValueError, match="the extents k = 3 and 2 must be equal"):
+        model({"x": X, "a": np.array([1, 2, 3])})
+
+
+def test_boxes_and_groups_of_channels_may_have_open_extents() -> None:
+    boxes = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
+        g (float[a, b, c] x, float[a, k, b] scores) => (int64[n, 3] y) {
+            most = Constant<value_ints = [2]>() y = NonMaxSuppression(x, scores, most) }""")
+    random = np.random.default_rng(0)
+    feeds = {
+        "x": random.random((1, 6, 4), np.float32),
+        "scores": random.random((1, 2, 6), np.float32),
+    }
+    expected = on_onnx_runtime(boxes, feeds)["y"]
+    np.testing.assert_array_equal(headrace.load(boxes, device="cpu")(feeds)["y"], expected)
+    groups = parser.parse_model("""<ir_version: 9, opset_import: ["" : 21]>
+        g (float[n, c, h] x, float[c] scale, float[c] bias) => (float[n, c, h] y) {
+            y = GroupNormalization<num_groups = 3>(x, scale, bias) }""")
+    feeds = {"x": random.random((2, 6, 4), np.float32), "scale": np.arange(6, dtype=np.float32)}
+    feeds["bias"] = feeds["scale"][::-1].copy()
+    expected = on_onnx_runtime(groups, feeds)["y"]
+    np.testing.assert_allclose(headrace.load(groups, device="cpu")(feeds)["y"], expected, atol=1e-5)
+
+
+def test_a_place_that_is_cut_out_of_a_list_cuts_others() -> None:
+    """As torch.nn.EmbeddingBag is exported."""
+    model = parser.parse_model("""<ir_version: 9, opset_import: ["" : 19]>
+        g (float[n, m] x, int64[1] i, int64[k] offsets) => (float[p, q] y) {
+            one = Constant<value_ints = [1]>()
+            next = Add(i, one) last = Add(next, one)
+            start = Slice(offsets, i, next) end = Slice(offsets, next, last)
+            y = Slice(x, start, end) }""")
+    loaded = headrace.load(model, device="cpu")
+    for i in (0, 1):
+        feeds = {"x": X, "i": np.array([i]), "offsets": np.array([0, 1, 3])}
+        np.testing.assert_array_equal(loaded(feeds)["y"], on_onnx_runtime(model, feeds)["y"])

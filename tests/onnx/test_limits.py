@@ -70,6 +70,40 @@ REFUSED = {
         lambda: model("(float[2, 3] x, int64[2147483647] axes) => (float[n] y) { y = Unsqueeze(x, axes) }"),
         "2147483647 axes are given; tensors have 8 dimensions at most",
     ),
+    "axes that a slice is fed": (
+        lambda: model(
+            "(float[3] x, int64[50000000] s, int64[50000000] e) => (float[n] y) { y = Slice(x, s, e) }"
+        ),
+        "50000000 axes are given; tensors have 8 dimensions at most",
+    ),
+    "axes that a sum is fed": (
+        lambda: model(
+            "(float[3] x, int64[50000000] axes) => (float[n] y) { y = ReduceSum<keepdims = 0>(x, axes) }"
+        ),
+        "50000000 axes are given; tensors have 8 dimensions at most",
+    ),
+    "axes that a border is fed": (
+        lambda: model(
+            "(float[3] x, int64[100000000] p, int64[50000000] axes) => (float[n] y) { y = Pad(x, p, , axes) }"
+        ),
+        "50000000 axes are given; tensors have 8 dimensions at most",
+    ),
+    "a shape that is fed": (
+        lambda: model("(float[3] x, int64[50000000] s) => (float[n] y) { y = Reshape(x, s) }"),
+        "50000000 extents of the result are given; tensors have 8 dimensions at most",
+    ),
+    "a shape to expand to that is fed": (
+        lambda: model("(float[3] x, int64[50000000] s) => (float[n] y) { y = Expand(x, s) }"),
+        "50000000 extents of the result are given; tensors have 8 dimensions at most",
+    ),
+    "sizes that are fed": (
+        lambda: model("(int64[50000000] s) => (float[n] y) { y = ConstantOfShape(s) }"),
+        "50000000 extents are asked for; 4096 are the most",
+    ),
+    "scales that are fed": (
+        lambda: model("(float[1, 1, 2] x, float[50000000] s) => (float[n] y) { y = Resize(x, , s) }"),
+        "50000000 places along an extent would be laid out; 16777216 are the most",
+    ),
     "planes of a filter": (
         lambda: model(
             "(float[1, 1, 2000000000, 1, 1] x, float[1, 1, 1000000000, 1, 1] w) => (float[1] y) "

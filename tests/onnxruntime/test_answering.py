@@ -25,6 +25,21 @@ def said(*arguments: Any, folder: Path | None = None) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_exceptions_can_be_named_by_the_package_alone() -> None:
+    lines = said(
+        "-c",
+        """
+import onnxruntime
+try:
+    onnxruntime.InferenceSession("/nowhere/model.onnx")
+except onnxruntime.capi.onnxruntime_pybind11_state.NoSuchFile as error:
+    print(type(error).__module__)
+print(onnxruntime.capi.onnxruntime_inference_collection.InferenceSession is onnxruntime.InferenceSession)
+""",
+    )
+    assert lines == ["onnxruntime.capi.onnxruntime_pybind11_state", "True"]
+
+
 def test_every_way_to_import_it_finds_headraces() -> None:
     lines = said(
         "-c",

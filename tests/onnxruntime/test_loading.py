@@ -61,6 +61,13 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
             ),
             "Fail",
         ),
+        (made(RELU, ONE_IN, ONE_OUT, opset=0), "InvalidGraph"),
+        (made([node("Relu", ["x", "x"], ["z"])], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("Add", ["x"], ["z"])], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("LeakyRelu", ["x"], ["z"], alpha="a")], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made([node("Upsample", ["x"], ["z"], mode="nearest")], ONE_IN, ONE_OUT), "InvalidGraph"),
+        (made(RELU, ONE_IN * 2, ONE_OUT), "Fail"),
+        (made(RELU, ONE_IN, ONE_OUT, [TensorProto(name="w", data_type=0, dims=[1])]), "Fail"),
     ],
     ids=[
         "file",
@@ -77,6 +84,13 @@ ONE_IN, ONE_OUT = [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])]
         "shapes",
         "opset",
         "version",
+        "no opset",
+        "inputs",
+        "no input",
+        "attribute",
+        "removed",
+        "names",
+        "type",
     ],
 )
 def test_what_is_no_model_is_an_error_of_the_same_class(tmp_path: Path, source: Any, error: str) -> None:
@@ -104,6 +118,40 @@ def test_operators_that_are_not_read_are_not_implemented() -> None:
     assert type(raised.value).__name__ == "NotImplemented"
     with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*\.ort.*use the ONNX model"):
         ours.InferenceSession("model.ort")
+
+
+def test_what_is_not_read_of_an_operator_is_not_implemented_whatever_the_remedy_is() -> None:
+    model = made(
+        [node("SimplifiedLayerNormalization", ["x", "w"], ["y", "z"])],
+        [tensor("x", FLOAT, ["n", 3])],
+        [tensor("y", FLOAT, None), tensor("z", FLOAT, None)],
+        [constant("w", [1, 1, 1])],
+    )
+    with pytest.raises(Exception, match=r"given out\..*Export the model for inference, without") as raised:
+        ours.InferenceSession(model)
+    assert type(raised.value).__name__ == "NotImplemented"
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        (
+            "dimensions={'n': 1, 'm': 2} (--dimension NAME=N). Export",
+            "add_free_dimension_override_by_name('n', 1) and "
+            "add_free_dimension_override_by_name('m', 2). Export",
+        ),
+        (
+            "fix those with dimensions={...} (--dimension NAME=N); otherwise",
+            "fix those with add_free_dimension_override_by_name(NAME, NUMBER); otherwise",
+        ),
+        ("dimensions={'x': [1, 3]} (--shape x=1,3)", "dimensions={'x': [1, 3]} (--shape x=1,3)"),
+    ],
+)
+def test_advice_about_open_dimensions_is_in_the_words_of_session_options(advice: str, said: str) -> None:
+    from headrace.onnxruntime.errors import of_loading, of_running
+
+    assert str(of_loading(ValueError(advice), [])).endswith(said)
+    assert str(of_running(ValueError(advice))).endswith(said)
 
 
 def test_the_operators_that_are_not_read_are_listed() -> None:
@@ -362,3 +410,12 @@ def test_the_file_says_what_it_is_in_a_moment(tmp_path: Path) -> None:
     begin = time.perf_counter()
     assert [info.name for info in open_model(tmp_path / "large.onnx").inputs] == ["x"]
     assert time.perf_counter() - begin < 0.1
+
+
+def test_joining_a_sequence_of_nothing_is_an_error_of_the_same_class() -> None:
+    model = made(
+        [node("ConcatFromSequence", ["x"], ["z"], axis=0)],
+        [sequence("x", FLOAT, None)],
+        [tensor("z", FLOAT, None)],
+    )
+    assert same(lambda o: o.InferenceSession(model).run(None, {"x": []})) == STATE + "Fail"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import headrace.onnxruntime as ours
 import numpy as np
 import onnxruntime
 import pytest
+from both_sides import same
 from headrace.onnxruntime.entries import ACTING, ACTING_METHODS, KEPT, KEPT_ENTRIES, REFUSED, REFUSED_ENTRIES
 from onnxruntime.capi import onnxruntime_pybind11_state as library
 from small_models import ADD
@@ -79,10 +81,21 @@ def test_a_kept_attribute_changes_no_result(name: str):
     np.testing.assert_array_equal(result(options), np.full((2, 3), 3, np.float32))
 
 
+@pytest.mark.parametrize("given", [1, 0, None, 2.5, np.bool_(True)])
+def test_flags_take_what_they_take_there(given: object):
+    def flag(o: ModuleType) -> bool:
+        options = o.SessionOptions()
+        options.enable_mem_pattern = given
+        return options.enable_mem_pattern
+
+    assert same(flag) is bool(given)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refused_attribute_or_method_says_what_to_do(name: str):
     options = ours.SessionOptions()
-    with pytest.raises((library_error("NotImplemented"), library_error("Fail")), match=r": .{30}"):
+    remedy = re.escape(REFUSED[name].replace("`", ""))
+    with pytest.raises((library_error("NotImplemented"), library_error("Fail")), match=remedy):
         if name == "optimized_model_filepath":
             options.optimized_model_filepath = "optimised.onnx"
             ours.InferenceSession(ADD, options)

@@ -44,6 +44,16 @@ def test_outputs_come_in_the_order_of_their_names(names: Any) -> None:
     np.testing.assert_array_equal(results[0], X + 1)
 
 
+def test_an_output_may_be_listed_twice() -> None:
+    """As exporters list a value that a program returns twice."""
+    output = tensor("z", FLOAT, ["n"])
+    model = made([node("Relu", ["x"], ["z"])], [tensor("x", FLOAT, ["n"])], [output, output])
+    feeds = {"x": np.array([-1, 2], np.float32)}
+    results = same(lambda o: o.InferenceSession(model).run(None, feeds))
+    np.testing.assert_array_equal(results, [[0, 2], [0, 2]])
+    assert same(lambda o: [x.name for x in o.InferenceSession(model).get_outputs()]) == ["z", "z"]
+
+
 def test_some_outputs_may_be_asked_for() -> None:
     x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
     y, h = same(running(NETWORK, None, {"x": x}))

@@ -397,3 +397,17 @@ NOT_HERE = {
 def test_what_is_not_here_is_documented() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs/onnxruntime.md").read_text()
     assert not [name for names in NOT_HERE.values() for name in names if f"`{name}`" not in text]
+
+
+def test_an_output_of_floats_of_8_bits_is_an_array_of_bytes() -> None:
+    model = made(
+        [node("Cast", ["x"], ["z"], to=onnx.TensorProto.FLOAT8E4M3FN)],
+        [tensor("x", FLOAT, [3])],
+        [tensor("z", onnx.TensorProto.FLOAT8E4M3FN, [3])],
+    )
+
+    def shown(o: ModuleType) -> np.ndarray:
+        feeds = {"x": value(o, np.array([0, 1, 2], np.float32))}
+        return o.InferenceSession(model).run_with_ort_values(None, feeds)[0].numpy()
+
+    assert same(shown).dtype == np.uint8

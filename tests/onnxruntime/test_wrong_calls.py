@@ -37,6 +37,11 @@ CALLS: dict[str, Callable[[ModuleType], Any]] = {
     ),
     "a value of a negative extent": lambda o: o.OrtValue.ortvalue_from_shape_and_type([-2, 3], np.float32),
     "a value of no element type": lambda o: o.OrtValue.ortvalue_from_shape_and_type([2], "float99"),
+    "an entry without a key": lambda o: o.SessionOptions().add_session_config_entry("", "1"),
+    "an entry with a long key": lambda o: o.SessionOptions().add_session_config_entry("k" * 1025, "1"),
+    "an entry with a long value": lambda o: o.SessionOptions().add_session_config_entry("k", "v" * 8193),
+    "a run's entry without a key": lambda o: o.RunOptions().add_run_config_entry("", "1"),
+    "a flag that is a text": lambda o: setattr(o.SessionOptions(), "enable_profiling", "yes"),
     "an attribute that the operator does not have": lambda o: o.InferenceSession(
         made([node("Relu", ["x"], ["z"], wrong=1)], [tensor("x", FLOAT, [1])], [tensor("z", FLOAT, [1])])
     ),

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -11,9 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 
 std::vector<float> apply(std::string_view op, const std::vector<double>& x, const NamedAttrs& named = {},
                          DType t = DType::f32) {

@@ -10,8 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
-
 TEST(ArgReduce, FindsTheFirstExtremeAlongEachAxis) {
     const auto x = tensor(DType::f32, {2, 3}, {1, 5, 5, 7, 0, 0});
     EXPECT_THAT(values<int>("arg_max", {x}, along(1)), ElementsAre(1, 0));

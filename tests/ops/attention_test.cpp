@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -14,7 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 constexpr const char* kOp = "scaled_dot_product_attention";
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TEST(Attention, MixesValuesByTheSoftmaxOfScaledProducts) {
     // Scores 0 and ln 3 weigh the values 1/4 and 3/4.

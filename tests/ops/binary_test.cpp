@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -11,9 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ints = std::vector<std::int64_t>;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 
 template <class T>
 std::vector<T> apply(std::string_view op, DType t, const std::vector<T>& a, const std::vector<T>& b) {

@@ -8,8 +8,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
-
 TEST(CacheUpdate, WritesSlicesWhereThePositionsSay) {
     const auto state = tensor(DType::f32, {2, 3, 1}, {1, 2, 3, 4, 5, 6});
     const auto positions = tensor<std::int64_t>(DType::i64, {2}, {2, 0});

@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "ops/run_reference.h"
 
 namespace headrace::testing {
@@ -9,8 +7,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
 
 TEST(BatchNormalization, UsesTheGivenStatistics) {
     for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})

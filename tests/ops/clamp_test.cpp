@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -11,8 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 const std::int64_t kBig = 9007199254740993;  // 2^53 + 1, which double cannot hold
 
 NamedAttrs between(AttrValue low, AttrValue high) { return {{"min_value", low}, {"max_value", high}}; }

@@ -1,8 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cmath>
-#include <limits>
-
 #include "ops/run_reference.h"
 
 namespace headrace::testing {
@@ -10,9 +7,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 
 TEST(Compare, TellsLesserEqualAndGreaterApart) {
     for (DType t :

@@ -10,8 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using List = std::vector<std::int64_t>;
 
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-
 /// The definition, over nchw and oihw, by a check of every pixel.
 std::vector<double> convolve(const TestTensor& input, const TestTensor& filter, const Window& w,
                              std::int64_t height, std::int64_t width) {

@@ -9,8 +9,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using List = std::vector<std::int64_t>;
 
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-
 /// The definition: every input pixel adds a scaled filter to the output. nchw and iohw.
 std::vector<double> convolve_transposed(const TestTensor& input, const TestTensor& filter, const Window& w,
                                         std::int64_t height, std::int64_t width) {

@@ -2,7 +2,7 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::Each;
@@ -10,7 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using namespace headrace::testing;
 using Integers = std::vector<std::int64_t>;
 
 NamedAttrs to(Shape shape) { return {{"new_shape", std::move(shape)}}; }
@@ -78,4 +77,4 @@ TEST(Tile, NeedsOneRepetitionPerDimension) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

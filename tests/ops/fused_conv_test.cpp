@@ -10,8 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-
 /// Pixels -3, -1, 2 and 5 doubled, with a bias of 1: -5, -1, 5 and 11; residuals 10, -10, 3 and -30.
 std::vector<double> fused(const NamedAttrs& attrs) {
     return values<double>(

@@ -2,15 +2,13 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace headrace::testing;
 
-NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
 const TestTensor kTable = tensor(DType::f32, {3, 2}, {1, 2, 3, 4, 5, 6});
 
 TEST(Gather, TakesOneSlicePerIndex) {
@@ -100,4 +98,4 @@ TEST(GatherNd, NeedsTuplesThatFitTheInput) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

@@ -2,37 +2,16 @@
 
 #include <cmath>
 
-#include "ops/run_reference.h"
+#include "ops/recurrent_operands.h"
 
 namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Values = std::vector<double>;
-
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-/// Values in [-1, 1] without a pattern.
-Values scattered(std::size_t count, std::size_t seed) {
-    Values v(count);
-    for (std::size_t i = 0; i < count; ++i)
-        v[i] = static_cast<double>((i * i * 7 + i * 5 + seed) % 17) / 8 - 1;
-    return v;
-}
-TestTensor f64(Shape shape, std::size_t seed) {
-    const auto count = static_cast<std::size_t>(TensorType{DType::f64, shape}.elements());
-    return tensor(DType::f64, std::move(shape), scattered(count, seed));
-}
-
-NamedAttrs hidden(std::int64_t size, NamedAttrs more = {}) {
-    more.emplace_back("hidden_size", size);
-    return more;
-}
 
 /// One value of state and input: weights, recurrent weights and both biases in the order z, r, n.
-struct Scalar {
+struct GruScalar {
     Values w{0.5, -0.25, 2}, r{1, 0.75, -0.5}, b{0.1, 0.2, 0.3}, rb{-0.3, 0.4, 0.25};
     double x = 0.8, h = -0.6;
 
@@ -44,7 +23,7 @@ struct Scalar {
 };
 
 TEST(GruCell, FollowsItsFormula) {
-    const Scalar s;
+    const GruScalar s;
     const double z = s.gate(0), r = s.gate(1);
     const double after = std::tanh(s.w[2] * s.x + s.b[2] + r * (s.r[2] * s.h + s.rb[2]));
     const double before = std::tanh(s.w[2] * s.x + s.b[2] + s.r[2] * (r * s.h) + s.rb[2]);
@@ -68,7 +47,7 @@ TEST(GruCell, MultipliesBatchesByMatrices) {
 }
 
 TEST(GruCell, TakesTheResetGateFirst) {
-    Scalar s;
+    GruScalar s;
     const auto expected = values<double>("gru_cell", s.operands(), hidden(1));
     for (Values* v : {&s.w, &s.r, &s.b, &s.rb}) std::swap((*v)[0], (*v)[1]);
     EXPECT_EQ(values<double>("gru_cell", s.operands(), hidden(1, {{"layout", std::string("rzn")}})),
@@ -76,7 +55,7 @@ TEST(GruCell, TakesTheResetGateFirst) {
 }
 
 TEST(GruCell, TakesOtherActivations) {
-    Scalar s;
+    GruScalar s;
     s.w = {1, 1, 1};
     s.r = {0, 0, 0};
     s.b = {0, 0, 0};
@@ -92,7 +71,7 @@ TEST(GruCell, TakesOtherActivations) {
         ElementsAre(::testing::DoubleNear(sigmoid(-0.5), 1e-15)));
 }
 
-struct Network {
+struct GruNetwork {
     std::int64_t steps = 3, batch = 2, inputs = 2, size = 3, directions = 1;
     TestTensor x = f64({steps, batch, inputs}, 1);
 
@@ -133,7 +112,7 @@ void expect_near(const Values& actual, const Values& expected) {
 }
 
 TEST(Gru, RepeatsTheCell) {
-    const Network n;
+    const GruNetwork n;
     const auto out = run("gru", n.operands(), hidden(n.size, {{"return_sequence", true}}));
     ASSERT_EQ(out.size(), 2u);
     EXPECT_EQ(out[0].type.shape, (Shape{1, 2, 3}));
@@ -146,7 +125,7 @@ TEST(Gru, RepeatsTheCell) {
 }
 
 TEST(Gru, BackwardStoresStatesByInputPosition) {
-    const Network n;
+    const GruNetwork n;
     const auto out = run("gru", n.operands(),
                          hidden(n.size, {{"return_sequence", true}, {"direction", std::string("backward")}}));
     const auto states = n.by_cells(0, true);
@@ -157,7 +136,7 @@ TEST(Gru, BackwardStoresStatesByInputPosition) {
 }
 
 TEST(Gru, RunsBothDirectionsWithTheirOwnWeights) {
-    Network n;
+    GruNetwork n;
     n.directions = 2;
     const auto out = run("gru", n.operands(),
                          hidden(n.size, {{"return_sequence", true}, {"direction", std::string("both")}}));
@@ -174,7 +153,7 @@ TEST(Gru, RunsBothDirectionsWithTheirOwnWeights) {
 }
 
 TEST(Gru, StartsAtZeroWithoutAnInitialState) {
-    const Network n;
+    const GruNetwork n;
     auto with_zero = n.operands(false);
     with_zero.push_back(tensor(DType::f64, {1, 2, 3}, Values(6, 0)));
     EXPECT_EQ(values<double>("gru", n.operands(false), hidden(n.size)),

@@ -13,8 +13,6 @@ using ::testing::HasSubstr;
 using Axes = std::vector<std::int64_t>;
 const NamedAttrs kNoEpsilon{{"epsilon", 0.0}};
 
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-
 TEST(LayerNormalization, GivesMeanZeroAndVarianceOne) {
     // Deviations of ±1 and ±3 have variance 5.
     const double s = 1 / std::sqrt(5.0);

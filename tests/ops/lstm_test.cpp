@@ -2,32 +2,16 @@
 
 #include <cmath>
 
-#include "ops/run_reference.h"
+#include "ops/recurrent_operands.h"
 
 namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Values = std::vector<double>;
-
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-TestTensor f64(Shape shape, std::size_t seed) {
-    Values v(static_cast<std::size_t>(TensorType{DType::f64, shape}.elements()));
-    for (std::size_t i = 0; i < v.size(); ++i)
-        v[i] = static_cast<double>((i * i * 7 + i * 5 + seed) % 17) / 8 - 1;
-    return tensor(DType::f64, std::move(shape), v);
-}
-
-NamedAttrs hidden(std::int64_t size, NamedAttrs more = {}) {
-    more.emplace_back("hidden_size", size);
-    return more;
-}
 
 /// One value of state and input: weights and biases in the order i, o, f, g; peepholes i, o, f.
-struct Scalar {
+struct LstmScalar {
     Values w{0.5, -0.25, 2, 1.5}, r{1, 0.75, -0.5, 0.25}, b{0.1, 0.2, 0.3, 0.4}, rb{-0.3, 0.4, 0.25, -0.1};
     Values p{0.7, -0.8, 0.9};
     double x = 0.8, h = -0.6, c = 0.4;
@@ -41,7 +25,7 @@ struct Scalar {
 };
 
 TEST(LstmCell, FollowsItsFormula) {
-    const Scalar s;
+    const LstmScalar s;
     const double i = sigmoid(s.sum(0) + s.p[0] * s.c), o = sigmoid(s.sum(1) + s.p[1] * s.c);
     const double f = sigmoid(s.sum(2) + s.p[2] * s.c), c = f * s.c + i * std::tanh(s.sum(3));
     const auto out = run("lstm_cell", s.operands(), hidden(1));
@@ -51,7 +35,7 @@ TEST(LstmCell, FollowsItsFormula) {
 }
 
 TEST(LstmCell, WorksWithoutItsOptions) {
-    const Scalar s;
+    const LstmScalar s;
     auto in = s.operands();
     in.resize(5);
     const auto plain = [&](int i) { return s.w[i] * s.x + s.r[i] * s.h; };
@@ -62,7 +46,7 @@ TEST(LstmCell, WorksWithoutItsOptions) {
 }
 
 TEST(LstmCell, OtherLayoutMovesTheGatesButNotThePeepholes) {
-    Scalar s;
+    LstmScalar s;
     const auto expected = run("lstm_cell", s.operands(), hidden(1));
     for (Values* v : {&s.w, &s.r, &s.b, &s.rb}) *v = {(*v)[0], (*v)[2], (*v)[3], (*v)[1]};
     const auto actual = run("lstm_cell", s.operands(), hidden(1, {{"layout", std::string("ifgo")}}));
@@ -71,7 +55,7 @@ TEST(LstmCell, OtherLayoutMovesTheGatesButNotThePeepholes) {
 }
 
 TEST(LstmCell, AppliesEachActivationWhereItBelongs) {
-    const Scalar s;
+    const LstmScalar s;
     const double i = std::max(0.0, s.sum(0) + s.p[0] * s.c), o = std::max(0.0, s.sum(1) + s.p[1] * s.c);
     const double f = std::max(0.0, s.sum(2) + s.p[2] * s.c), c = f * s.c + i * sigmoid(s.sum(3));
     const auto out =
@@ -95,7 +79,7 @@ TEST(LstmCell, MultipliesBatchesByMatrices) {
     EXPECT_EQ(out[1].bytes, out[0].bytes);
 }
 
-struct Network {
+struct LstmNetwork {
     std::int64_t steps = 3, batch = 2, inputs = 2, size = 3, directions = 1;
     TestTensor x = f64({steps, batch, inputs}, 1);
 
@@ -144,7 +128,7 @@ struct Network {
 void append(Values& to, const Values& from) { to.insert(to.end(), from.begin(), from.end()); }
 
 TEST(Lstm, RepeatsTheCellInEitherDirection) {
-    const Network n;
+    const LstmNetwork n;
     for (const bool backward : {false, true}) {
         const auto out = run("lstm", n.operands(),
                              n.hidden_size({{"return_sequence", true},
@@ -161,7 +145,7 @@ TEST(Lstm, RepeatsTheCellInEitherDirection) {
 }
 
 TEST(Lstm, RunsBothDirectionsWithTheirOwnWeights) {
-    Network n;
+    LstmNetwork n;
     n.directions = 2;
     const auto out = run("lstm", n.operands(),
                          n.hidden_size({{"return_sequence", true}, {"direction", std::string("both")}}));
@@ -179,7 +163,7 @@ TEST(Lstm, RunsBothDirectionsWithTheirOwnWeights) {
 }
 
 TEST(Lstm, StartsAtZeroAndReturnsNoSequenceByDefault) {
-    const Network n;
+    const LstmNetwork n;
     auto in = n.operands();
     const TestTensor zero = tensor(DType::f64, {1, 2, 3}, Values(6, 0));
     auto with_zero = in;

@@ -11,8 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
-
 /// Values 1, 2, 3, ... modulo a prime, signed: no two rows or columns are alike.
 TestTensor counting(DType dtype, Shape shape) {
     const std::int64_t n = TensorType{dtype, shape}.elements();

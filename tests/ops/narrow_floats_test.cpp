@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -10,9 +9,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 
 std::vector<float> rounded(const std::string& format, const std::vector<double>& x, bool saturate = true,
                            const std::string& direction = "nearest") {

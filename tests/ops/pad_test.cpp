@@ -4,12 +4,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 using Integers = std::vector<std::int64_t>;
 
 NamedAttrs margin(Integers before, Integers after, NamedAttrs more = {}) {
@@ -92,4 +91,4 @@ TEST(Pad, MayAddAnOpenNumberOfElements) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

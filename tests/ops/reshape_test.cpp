@@ -2,12 +2,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 
 TEST(Reshape, KeepsTheElementsInRowMajorOrder) {
     const auto out =
@@ -72,4 +71,4 @@ TEST(Reshape, IsItsInputWhenTheShapeStays) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

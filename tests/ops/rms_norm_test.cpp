@@ -10,20 +10,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-const NamedAttrs kNoEpsilon{{"epsilon", 0.0}};
+const NamedAttrs kWithoutEpsilon{{"epsilon", 0.0}};
 
 TEST(RmsNorm, DividesByTheRootOfTheMeanSquareInEveryFloatType) {
     // The mean square of 1, 7, 5, 5 is 25.
     for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})
         EXPECT_THAT(
             values<double>("rms_norm", {tensor(t, {4}, {5, 35, 25, -25}), tensor(t, {4}, {1, 1, 2, 4})},
-                           kNoEpsilon),
+                           kWithoutEpsilon),
             Pointwise(DoubleNear(1e-2), {0.2, 1.4, 2.0, -4.0}))
             << name_of(t);
 }
 
 TEST(RmsNorm, TreatsEachRowByItself) {
-    EXPECT_THAT(values("rms_norm", {tensor(DType::f32, {2, 1, 2}, {3, 3, -8, 8})}, kNoEpsilon),
+    EXPECT_THAT(values("rms_norm", {tensor(DType::f32, {2, 1, 2}, {3, 3, -8, 8})}, kWithoutEpsilon),
                 ElementsAre(1, 1, -1, 1));
 }
 

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/run_reference.h"
 
@@ -10,9 +9,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::nan("");
 
 TEST(Rounding, RoundEvenTakesHalvesToTheEvenNeighbor) {
     for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64})

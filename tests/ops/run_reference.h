@@ -1,7 +1,9 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,12 @@
 /// Runs ops on small tensors through the same doors as the engine: attribute parsing, check_and_infer,
 /// reference.
 namespace headrace::testing {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+inline const double kNan = std::nan("");
+
+inline TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
+inline NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
 
 /// A dense tensor with its bytes.
 struct TestTensor {

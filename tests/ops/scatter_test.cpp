@@ -2,14 +2,12 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 
-NamedAttrs along(std::int64_t axis) { return {{"axis", axis}}; }
 const TestTensor kZeros = tensor(DType::f32, {3, 3}, std::vector<double>(9));
 
 TEST(ScatterElements, ReplacesOneElementPerIndex) {
@@ -77,4 +75,4 @@ TEST(ScatterNd, SaysWhichShapeTheUpdatesNeed) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

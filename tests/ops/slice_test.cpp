@@ -2,36 +2,35 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace headrace::testing;
 using Integers = std::vector<std::int64_t>;
 
 NamedAttrs box(Integers starts, Integers sizes) { return {{"starts", starts}, {"sizes", sizes}}; }
 NamedAttrs box(Integers starts, Integers sizes, Integers strides) {
     return {{"starts", starts}, {"sizes", sizes}, {"strides", strides}};
 }
-const std::vector<double> kCount{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+const std::vector<double> kCounted{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
 TEST(Slice, TakesABox) {
-    EXPECT_THAT(values("slice", {tensor(DType::f32, {3, 4}, kCount)}, box({1, 1}, {2, 2})),
+    EXPECT_THAT(values("slice", {tensor(DType::f32, {3, 4}, kCounted)}, box({1, 1}, {2, 2})),
                 ElementsAre(5, 6, 9, 10));
-    EXPECT_THAT(values<int>("slice", {tensor(DType::u4, {3, 4}, kCount)}, box({1, 1}, {2, 3})),
+    EXPECT_THAT(values<int>("slice", {tensor(DType::u4, {3, 4}, kCounted)}, box({1, 1}, {2, 3})),
                 ElementsAre(5, 6, 7, 9, 10, 11));
 }
 
 TEST(Slice, StepsThroughTheBoxByStrides) {
-    const auto out = run("slice", {tensor(DType::i64, {3, 4}, kCount)}, box({0, 1}, {3, 3}, {2, 2}));
+    const auto out = run("slice", {tensor(DType::i64, {3, 4}, kCounted)}, box({0, 1}, {3, 3}, {2, 2}));
     EXPECT_EQ(out[0].type.str(), "i64[2, 2]");
     EXPECT_THAT(out[0].as<int>(), ElementsAre(1, 3, 9, 11));
 }
 
 TEST(Slice, MayBeEmptyOrScalar) {
-    EXPECT_THAT(values("slice", {tensor(DType::f32, {3, 4}, kCount)}, box({3, 0}, {0, 4})), IsEmpty());
+    EXPECT_THAT(values("slice", {tensor(DType::f32, {3, 4}, kCounted)}, box({3, 0}, {0, 4})), IsEmpty());
     EXPECT_THAT(values("slice", {tensor(DType::f32, {}, {2})}, box({}, {})), ElementsAre(2));
 }
 
@@ -75,7 +74,7 @@ TEST(Slice, KeepsSymbolicExtents) {
 }
 
 TEST(Split, GivesConsecutiveParts) {
-    const auto parts = run("split", {tensor(DType::f16, {2, 6}, kCount)},
+    const auto parts = run("split", {tensor(DType::f16, {2, 6}, kCounted)},
                            {{"splits", Integers{1, 3, 2}}, {"axis", std::int64_t{-1}}});
     ASSERT_EQ(parts.size(), 3u);
     EXPECT_THAT(parts[0].as<int>(), ElementsAre(0, 6));
@@ -127,4 +126,4 @@ TEST(Reverse, RefusesAxesTwiceOrOutside) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

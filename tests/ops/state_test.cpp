@@ -2,12 +2,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 
 NamedAttrs at(std::int64_t offset) { return {{"offset", offset}}; }
 
@@ -79,4 +78,4 @@ TEST(StateOps, WriteTheirFirstOperandInPlace) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

@@ -5,12 +5,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 using Integers = std::vector<std::int64_t>;
 
 TEST(Transpose, ReversesTheDimensionsByDefault) {
@@ -109,4 +108,4 @@ TEST(Transpose, PermuteKernelAgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

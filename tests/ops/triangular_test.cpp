@@ -2,12 +2,11 @@
 
 #include "ops/run_reference.h"
 
-namespace headrace {
+namespace headrace::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using namespace headrace::testing;
 
 std::vector<int> triangle(DType t, Shape shape, const std::vector<double>& x, bool upper,
                           std::int64_t diagonal) {
@@ -52,4 +51,4 @@ TEST(Triangular, NeedsMatrices) {
 }
 
 }  // namespace
-}  // namespace headrace
+}  // namespace headrace::testing

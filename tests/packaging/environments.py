@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -101,6 +102,17 @@ def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
     done = start(*command, cwd=cwd, **environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
+
+
+def interpreters() -> list[tuple[tuple[int, int], Path]]:
+    """Pythons of this machine with their versions: the one that runs the tests, then those on the PATH."""
+    ask = "import sys; print(*sys.version_info[:2])"
+    found = {sys.version_info[:2]: Path(sys.executable)}
+    for minor in range(11, 16):
+        path = shutil.which(f"python3.{minor}")
+        if path and (done := start(path, "-c", ask)).returncode == 0:  # pyenv has names of absent ones
+            found.setdefault(tuple(map(int, done.stdout.split())), Path(path))
+    return list(found.items())
 
 
 def write_model(folder: Path) -> None:

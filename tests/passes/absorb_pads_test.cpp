@@ -30,7 +30,7 @@ std::int64_t absorbed(Graph& graph, const PassContext& context = {}) {
     return run_pass("absorb_pads", graph, context).at("pads_absorbed");
 }
 
-void expect_left(Graph graph, const PassContext& context = {}) {
+void expect_pad_left(Graph graph, const PassContext& context = {}) {
     const std::string before = print(graph);
     EXPECT_EQ(absorbed(graph, context), 0);
     EXPECT_EQ(print(graph), before);
@@ -66,14 +66,14 @@ TEST(AbsorbPads, KeepsAPadThatIsReadElsewhere) {
 }
 
 TEST(AbsorbPads, LeavesOtherMargins) {
-    expect_left(padded({.more = {{"mode", std::string("edge")}}}));
-    expect_left(padded({.more = {{"value", 1.0}}}));
-    expect_left(padded({.before = {1, 0, 1, 0}}));
-    expect_left(padded({.before = {0, 0, 3, 0}}));  // a window would lie in zeros alone
-    expect_left(padded({.before = {0, 0, 1, 2}}));  // with the convolution's own
+    expect_pad_left(padded({.more = {{"mode", std::string("edge")}}}));
+    expect_pad_left(padded({.more = {{"value", 1.0}}}));
+    expect_pad_left(padded({.before = {1, 0, 1, 0}}));
+    expect_pad_left(padded({.before = {0, 0, 3, 0}}));  // a window would lie in zeros alone
+    expect_pad_left(padded({.before = {0, 0, 1, 2}}));  // with the convolution's own
 }
 
-TEST(AbsorbPads, LeavesGraphsOfOtherDevices) { expect_left(padded({}), {.runs_on_cpu = false}); }
+TEST(AbsorbPads, LeavesGraphsOfOtherDevices) { expect_pad_left(padded({}), {.runs_on_cpu = false}); }
 
 }  // namespace
 }  // namespace headrace::testing

@@ -6,7 +6,6 @@
 namespace headrace::testing {
 namespace {
 
-constexpr double kTolerance = 1e-5;
 using List = std::vector<std::int64_t>;
 
 const NamedAttrs kSame{{"padding", List{1, 1, 1, 1}}};

@@ -6,8 +6,6 @@
 namespace headrace::testing {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
 /// A convolution of x[1, 3, 4, 5] with a bias, and an operand that may follow.
 struct Layer : TinyGraph {
     ValueId x = input("x", {1, 3, 4, 5}), w = constant("w", {2, 3, 1, 1}), b = constant("b", {2}, 2);

@@ -6,8 +6,6 @@
 namespace headrace::testing {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
 /// x[2, 3] in bytes by its range, times w[3, 5], as dynamic quantisation spells it.
 struct DynamicProduct : TinyGraph {
     ValueId x = input("x", {2, 3}), b = constant("b", {5}, 2), r = input("r", {2, 5});

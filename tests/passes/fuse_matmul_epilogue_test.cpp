@@ -6,8 +6,6 @@
 namespace headrace::testing {
 namespace {
 
-constexpr double kTolerance = 1e-5;
-
 /// x[2, 4, 3] · w[3, 5] and the operands that may follow.
 struct Dense : TinyGraph {
     ValueId x = input("x", {2, 4, 3}), w = constant("w", {3, 5}), b = constant("b", {5}, 2);

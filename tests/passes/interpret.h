@@ -82,6 +82,9 @@ private:
     std::vector<std::vector<std::int64_t>> shapes_;
 };
 
+/// Of a pass that adds or multiplies in another order.
+constexpr double kTolerance = 1e-5;
+
 /// Both graphs give the same results; floats may differ by `tolerance` relative to max(1, |expected|).
 inline void expect_same_results(const Graph& before, const Graph& after, double tolerance = 0) {
     const Results expected = Interpreter(before).run(), actual = Interpreter(after).run();

@@ -43,6 +43,31 @@ TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytes) {
     EXPECT_EQ(formula(graph, "y"), "cast(fused_matmul(cast(x) {data_type=f32}, w)) {data_type=f16}");
 }
 
+TEST(ComputeHalvesInF32, LeavesAMatrixInItsBytesThatIsConvertedToF32) {
+    HalfGraph g;
+    const ValueId w = g.op("cast", {g.half_constant("w", {8, 5})}, {{"data_type", DType::f32}});
+    g.output("y", g.op("matmul", {g.input("x", {3, 8}), w}));
+    g.output("z", g.op("gemm", {g.input("u", {3, 5}), w}, {{"b_transpose", true}}));
+    Graph graph = g.finish();
+    const Graph before = graph;
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("products"), 2);
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w)");
+    EXPECT_EQ(formula(graph, "z"), "fused_matmul(u, w) {transpose_b=true}");
+    EXPECT_EQ(graph.nodes.size(), 2u);
+    expect_same_results(before, graph, 1e-5);
+}
+
+TEST(ComputeHalvesInF32, KeepsAMatrixInF32ForOthersThanProducts) {
+    HalfGraph g;
+    const ValueId w = g.op("cast", {g.half_constant("w", {8, 5})}, {{"data_type", DType::f32}});
+    g.output("y", g.op("matmul", {g.input("x", {3, 8}), w}));
+    g.output("z", g.op("exp", {w}));
+    Graph graph = g.finish();
+    EXPECT_EQ(run_pass("promote_halves_to_f32", graph).at("products"), 1);
+    EXPECT_EQ(formula(graph, "y"), "fused_matmul(x, w)");
+    EXPECT_EQ(formula(graph, "z"), "exp(cast(w) {data_type=f32})");
+}
+
 TEST(ComputeHalvesInF32, ReadsABiasOfOneRowAsAList) {
     HalfGraph g;
     g.output("y", g.op("gemm", {g.half_input("x", {3, 8}), g.half_constant("w", {8, 5}),

@@ -157,5 +157,32 @@ TEST(Plan, WithoutPackedKernelsPacksNothing) {
     EXPECT_EQ(name_of(plan.value().nodes[0]), "reference");
 }
 
+TEST(PackedConstants, OfOneFileAreSharedByExecutables) {
+    static const OpDef op = make_def<Doubled>();
+    const std::vector<float> elements(64, 1);
+    const auto owner = std::make_shared<const int>(0);
+    const auto graph = [&](const std::shared_ptr<const void>& owned_by) {
+        GraphBuilder b;
+        const auto constant = std::make_shared<const Constant>(
+            Constant{.bytes = std::as_bytes(std::span(elements)), .owner = owned_by, .mapped = true});
+        const ValueId x = b.input("x", {DType::f32, {4}}).value();
+        const ValueId w = b.constant({DType::f32, {64}}, constant).value();
+        const ValueId y = b.op(op, {x, w}).value()[0];
+        EXPECT_TRUE(b.mark_output("y", y).ok());
+        return b.finish().value();
+    };
+    packs = 0;
+    PackedConstants one, other, callers, same;
+    const auto first = make_plan(graph(owner), {}, one), second = make_plan(graph(owner), {}, other);
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ(packs, 1);
+    EXPECT_EQ(first.value().nodes[0].packed, second.value().nodes[0].packed);
+    EXPECT_EQ(other.bytes(), 256u);
+    // Memory that only its caller has may hold something else the next time.
+    const auto third = make_plan(graph(nullptr), {}, callers), fourth = make_plan(graph(nullptr), {}, same);
+    ASSERT_TRUE(third.ok() && fourth.ok());
+    EXPECT_EQ(packs, 3);
+}
+
 }  // namespace
 }  // namespace headrace

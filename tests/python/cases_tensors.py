@@ -85,7 +85,8 @@ def indexing() -> None:
             case("gather_elements", x, wrap(np.stack([outside] * 3)), axis=1, exact=True)
             case("gather_nd", x, wrap(outside.reshape(2, 2)), exact=True)
             distinct = np.array([[0, 9, 1]] if index == U32 else [[0, 9, -3]], index)
-            case("scatter_elements", x, wrap(distinct), values([1, 3], seed=1), axis=1, exact=True)
+            rows = wrap(np.repeat(distinct, 3, axis=0))
+            case("scatter_elements", x, rows, values([3, 3], seed=1), axis=1, exact=True)
             case("scatter_nd", x, wrap(distinct.T), values([3, 4], seed=1), exact=True)
     case("gather", x, np.array(1, np.int32), axis=0, exact=True)
     case("gather_nd", values([2, 3, 4]), np.array([1, 2, 3], np.int32), exact=True)
@@ -130,8 +131,8 @@ POOL_OPTIONS: list[dict[str, Any]] = [
     {"window_dimensions": [2, 3]},
     {"window_dimensions": [3, 2], "strides": [2, 2], "pads": [1, 1, 0, 1]},
     {"window_dimensions": [2, 2], "strides": [2, 2], "output_shape_rounding": "ceil"},
-    {"window_dimensions": [3, 3], "strides": [3, 2], "output_sizes": [3, 2]},
-    {"window_dimensions": [3, 3], "strides": [3, 2], "output_sizes": [2, 3]},
+    {"window_dimensions": [3, 3], "strides": [3, 2], "output_sizes": [3, 3]},
+    {"window_dimensions": [3, 3], "strides": [3, 2], "output_sizes": [2, 2]},
     {"window_dimensions": [2, 2], "dilations": [2, 3]},
     {"window_dimensions": [2, 2], "pads": [3, 2, 1, 2], "strides": [1, 1]},
 ]
@@ -217,7 +218,9 @@ def quantizations() -> None:
             for shape, blocks in shapes:
                 scale = values(blocks, real, 0.3, 2)
                 zero_point = values(blocks, whole, -3, 5)
-                case("quantize_linear", values(shape, real, -90, 90), scale, zero_point, exact=True)
+                whole_rank = [1] * (len(shape) - len(blocks)) + list(blocks)  # as the specification wants it
+                ranked = scale.reshape(whole_rank), zero_point.reshape(whole_rank)
+                case("quantize_linear", values(shape, real, -90, 90), *ranked, exact=True)
                 whole_values = values(shape, whole, -8, 7)
                 case("dequantize_linear", whole_values, scale, zero_point, exact=True)
                 case("dequantize_linear", whole_values, scale, exact=True)

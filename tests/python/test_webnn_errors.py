@@ -37,6 +37,23 @@ def inputs(builder, *shapes, dtype=F32):
             "sigmoid: operand input is int32.*allowed data types: float32, float16$",
         ),
         (lambda b: b.gather(*inputs(b, [2, 2], [1])), "gather: operand indices is float32"),
+        (
+            lambda b: b.gather_elements(*inputs(b, [2, 3]), b.input("i", [1, 2], "int32"), axis=1),
+            r"gather_elements: indices int32\[1, 2\] must have the extents of input .* but along axis 1$",
+        ),
+        (
+            lambda b: b.max_pool2d(*inputs(b, [1, 1, 6, 6]), [3, 3], strides=[2, 2], output_sizes=[2, 3]),
+            r"it must be \[1, 1, 2, 2\], rounded down, or \[1, 1, 3, 3\], rounded up$",
+        ),
+        (
+            lambda b: b.quantize_linear(*inputs(b, [4, 2], [2]), b.input("z", [2], "uint8")),
+            r"quantize_linear: scale float32\[2\] must have the rank of input float32\[4, 2\], 2$",
+        ),
+        (
+            lambda b: b.resample2d(*inputs(b, [1, 1, 2, 2]), sizes=[3, 3], scales=[0, 1]),
+            r"resample2d: scales\[0\] is 0; it must be greater than 0",
+        ),
+        (lambda b: b.concat([], 0), "concat: inputs is empty; give an operand at least"),
         (lambda b: b.logical_not(*inputs(b, [2])), "logical_not: operand"),
         (lambda b: b.squeeze(*inputs(b, [2, 3]), [0]), "the extent of axis 0 is 2"),
         (lambda b: b.split(*inputs(b, [5]), 2), "does not divide into 2 equal parts"),

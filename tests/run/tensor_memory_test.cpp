@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-using Values = std::array<float, 4>;
+using FourFloats = std::array<float, 4>;
 
 /// Memory of four floats and a tensor that has it on a "device": the CPU's memory, as ggml gives it.
 class TensorMemoryTest : public ::testing::Test {
@@ -23,27 +23,27 @@ protected:
         context_.reset(
             ggml_init({.mem_size = ggml_tensor_overhead() + 64, .mem_buffer = nullptr, .no_alloc = true}));
         tensor_ = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, 4);
-        memory_ = TensorMemory::make(BufferPool(), sizeof(Values), "state 'total'").value();
+        memory_ = TensorMemory::make(BufferPool(), sizeof(FourFloats), "state 'total'").value();
         EXPECT_TRUE(memory_->place_on(device_, tensor_).ok());
     }
 
-    void write_host(const Values& values) {
+    void write_host(const FourFloats& values) {
         std::memcpy(memory_->host(), values.data(), sizeof(values));
         memory_->written_on_host();
     }
-    Values read_host() {
+    FourFloats read_host() {
         EXPECT_TRUE(memory_->bring_to_host().ok());
-        Values values;
+        FourFloats values;
         std::memcpy(values.data(), memory_->host(), sizeof(values));
         return values;
     }
-    void write_device(const Values& values) {
+    void write_device(const FourFloats& values) {
         ggml_backend_tensor_set(tensor_, values.data(), 0, sizeof(values));
         memory_->written_on(device_);
     }
-    Values read_device() {
+    FourFloats read_device() {
         EXPECT_TRUE(memory_->bring_to(device_).ok());
-        Values values;
+        FourFloats values;
         ggml_backend_tensor_get(tensor_, values.data(), 0, sizeof(values));
         return values;
     }
@@ -56,19 +56,19 @@ protected:
 
 TEST_F(TensorMemoryTest, ComesFromWhereItWasWrittenLast) {
     write_host({1, 2, 3, 4});
-    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
+    EXPECT_EQ(read_device(), (FourFloats{1, 2, 3, 4}));
     write_device({5, 6, 7, 8});
-    EXPECT_EQ(read_host(), (Values{5, 6, 7, 8}));
+    EXPECT_EQ(read_host(), (FourFloats{5, 6, 7, 8}));
     write_host({9, 9, 9, 9});
-    EXPECT_EQ(read_device(), (Values{9, 9, 9, 9}));
+    EXPECT_EQ(read_device(), (FourFloats{9, 9, 9, 9}));
 }
 
 TEST_F(TensorMemoryTest, IsNotCopiedWhereItIsCurrent) {
     write_host({1, 2, 3, 4});
-    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4}));
-    const Values unnoticed{7, 7, 7, 7};
+    EXPECT_EQ(read_device(), (FourFloats{1, 2, 3, 4}));
+    const FourFloats unnoticed{7, 7, 7, 7};
     std::memcpy(memory_->host(), unnoticed.data(), sizeof(unnoticed));
-    EXPECT_EQ(read_device(), (Values{1, 2, 3, 4})) << "nothing said that it was written";
+    EXPECT_EQ(read_device(), (FourFloats{1, 2, 3, 4})) << "nothing said that it was written";
 }
 
 TEST_F(TensorMemoryTest, TensorsOfADeviceShareIt) {

@@ -32,6 +32,19 @@ TEST(ThreadChoice, ASlowRunIsFollowedByRunsOnOneThreadThenATrial) {
     EXPECT_EQ(choice.choose(2), 2);
 }
 
+TEST(ThreadChoice, WhatWasLearnedGoesOnWithOtherShapes) {
+    ThreadChoice choice;
+    choice.record(2, 10000);
+    choice.record(2, 300000);
+    choice.scale(0.1);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(choice.choose(2), 1);
+    EXPECT_EQ(choice.choose(2), 2);
+    choice.record(2, 1100);  // as fast as before, of a tenth of the work
+    EXPECT_EQ(choice.choose(2), 2);
+    choice.record(2, 12000);
+    EXPECT_EQ(choice.choose(2), 1);
+}
+
 TEST(ThreadChoice, EverySlowTrialDoublesTheWaitAndAFastOneEndsIt) {
     ThreadChoice choice(20000);
     const auto alone_after = [&](double us) {

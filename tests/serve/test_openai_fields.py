@@ -109,7 +109,6 @@ def test_a_best_of_that_cannot_be_had_is_named(client, more):
         ("modalities", {"modalities": ["text", "audio"]}),
         ("audio", {"audio": {"voice": "alloy", "format": "wav"}}),
         ("web_search_options", {"web_search_options": {}}),
-        ("verbosity", {"verbosity": "low"}),
         ("functions", {"functions": [{"name": "f"}], "tools": []}),
         ("function_call", {"function_call": "auto"}),
     ],
@@ -121,7 +120,7 @@ def test_what_would_make_another_answer_is_refused_by_name(client, field, more):
 
 
 def test_what_makes_no_other_answer_is_taken(client):
-    more = {"modalities": ["text"], "verbosity": "medium", "store": True, "metadata": {"a": "b"}}
+    more = {"modalities": ["text"], "verbosity": "low", "store": True, "metadata": {"a": "b"}}
     more |= {"service_tier": "auto", "user": "me", "prediction": {"type": "content", "content": "2"}}
     answer = client.chat.completions.create(messages=SUM, **more, **GREEDY)
     assert answer.choices[0].message.content == "2+3=5"

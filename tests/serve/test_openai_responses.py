@@ -34,14 +34,13 @@ def thinker(serve, tmp_path_factory):
     ("field", "more"),
     [
         ("background", {"background": True}),
-        ("store", {"store": True}),
+        ("previous_response_id", {"previous_response_id": "resp_1", "store": True}),
         ("include[0]", {"include": ["file_search_call.results"]}),
         ("prompt", {"prompt": {"id": "pmpt_1"}}),
         ("conversation", {"conversation": "conv_1"}),
         ("context_management", {"extra_body": {"context_management": [{"type": "compaction"}]}}),
         ("truncation", {"truncation": "some"}),
         ("top_logprobs", {"top_logprobs": 21}),
-        ("text.verbosity", {"text": {"verbosity": "high"}}),
         ("tool_choice", {"tool_choice": "required"}),
         ("tools[0].type", {"tools": [{"type": "web_search"}]}),
     ],
@@ -53,8 +52,8 @@ def test_what_would_make_another_answer_is_refused_by_name(responses, field, mor
 
 
 def test_what_makes_no_other_answer_is_taken(responses):
-    more = {"background": False, "store": False, "include": ["reasoning.encrypted_content"]}
-    more |= {"truncation": "disabled", "tool_choice": "auto", "text": {"verbosity": "medium"}}
+    more = {"background": False, "store": True, "include": ["reasoning.encrypted_content"]}
+    more |= {"truncation": "disabled", "tool_choice": "auto", "text": {"verbosity": "high"}}
     response = responses.create(input="What is 2+3?", **more, **GREEDY)
     assert response.output_text == "2+3=5" and response.store is False and response.background is False
 

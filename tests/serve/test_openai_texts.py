@@ -91,16 +91,34 @@ def test_logprobs_of_a_completion_are_of_its_texts_tokens(client):
     assert streamed == choice.logprobs.tokens
 
 
-def test_echo_with_logprobs_has_those_of_the_prompt_or_is_refused(client):
-    try:
-        choice = client.completions.create(
-            prompt="1+1=", max_tokens=1, echo=True, logprobs=1, **GREEDY
-        ).choices[0]
-    except openai.BadRequestError as error:
-        assert error.param in ("logprobs", "echo")
-    else:
-        assert "".join(choice.logprobs.tokens) == choice.text == "1+1=2"
-        assert choice.logprobs.token_logprobs[0] is None and choice.logprobs.text_offset[0] == 0
+def test_echo_with_logprobs_has_those_of_the_prompt(client):
+    options = {"prompt": "1+1=", "echo": True, "logprobs": 1, **GREEDY}
+    choice = client.completions.create(max_tokens=1, **options).choices[0]
+    shown = choice.logprobs
+    assert "".join(shown.tokens) == choice.text == "1+1=2"
+    assert shown.token_logprobs[0] is None and shown.top_logprobs[0] is None
+    assert shown.text_offset == [0, *np.cumsum([len(token) for token in shown.tokens])[:-1]]
+    assert all(value <= 0 for value in shown.token_logprobs[1:])
+    pairs = zip(shown.top_logprobs[1:], shown.token_logprobs[1:], strict=True)
+    assert all(max(top.values()) >= own for top, own in pairs)
+    alone = client.completions.create(max_tokens=0, **options).choices[0]
+    assert (alone.text, alone.finish_reason) == ("1+1=", "length")
+    np.testing.assert_allclose(alone.logprobs.token_logprobs[1:], shown.token_logprobs[1:-1], atol=1e-3)
+
+
+def test_an_evaluation_harness_gets_the_likelihood_of_a_continuation(client, server):
+    """As lm-eval asks: tokens of context and continuation, one token more, and the likeliest at each."""
+    context = server.tokens("1+1=", add_special=True)
+    likelihoods = {}
+    for continuation in ("2", "7"):
+        tokens = [*context, *server.tokens(continuation, add_special=False)]
+        options = {"echo": True, "logprobs": 1, "max_tokens": 1, "seed": 1234}
+        shown = client.completions.create(prompt=[tokens], **options, **GREEDY).choices[0].logprobs
+        own, top = shown.token_logprobs[len(context) : -1], shown.top_logprobs[len(context) : -1]
+        is_greedy = all(one == max(others.values()) for one, others in zip(own, top, strict=True))
+        likelihoods[continuation] = sum(own), is_greedy
+    assert likelihoods["2"][1] and not likelihoods["7"][1]
+    assert likelihoods["2"][0] > likelihoods["7"][0]
 
 
 def test_a_stop_text_ends_a_completion(client):

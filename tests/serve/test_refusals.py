@@ -56,7 +56,7 @@ OPENAI = [
     (CHAT, "messages", {"messages": SUM * 10_001}),
     ("/v1/completions", "temperature", {"temperature": 2.1}),
     ("/v1/completions", "logprobs", {"logprobs": 6}),
-    ("/v1/completions", "logprobs", {"logprobs": 1, "echo": True}),
+    ("/v1/completions", "logprobs", {"logprobs": 1, "echo": True, "stream": True}),
     ("/v1/completions", "stop", {"stop": list("abcde")}),
     ("/v1/completions", "logit_bias", {"logit_bias": {"5": -101}}),
     ("/v1/completions", "session", {"session": "mine"}),

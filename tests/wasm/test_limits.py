@@ -117,6 +117,26 @@ def test_a_guest_that_ends_in_time_has_its_own_exit_status(host, model, tmp_path
     assert code == 0 and "2+3=5" in printed
 
 
+#: Bytes that the guest fits in, and tokens whose keys and values do not.
+ROOM, MUCH = 20_000_000, 20_000
+
+
+def test_a_guests_models_take_no_more_than_its_memory(host, model, library, tmp_path):
+    arguments = ["default", "prompt:text:What is 2+3?"]
+    options = ["--max-memory", str(ROOM), "--config", f'{{"n_ctx": {MUCH}}}']
+    code, printed = host(RUN, *options, arguments=arguments)
+    assert code == 1 and f"of {ROOM}, the host's max_memory_bytes, are in use" in printed
+
+
+def test_a_configuration_gives_models_more_than_the_guests_memory(library, model):
+    arguments = ["default", "prompt:text:What is 2+3?"]
+    for config in ({"max_memory_bytes": 0}, {"service": {"max-memory-bytes": 100_000_000}}):
+        whole = {"n_ctx": MUCH, "n_threads": 1, "log_level": "none", **config}
+        assert (
+            run_guest(RUN, {"default": str(model)}, whole, sandbox=Sandbox(arguments, max_memory=ROOM)) == 0
+        )
+
+
 def test_what_a_guest_computes_ends_with_its_time_in_the_process_of_its_host(library, tmp_path):
     """Without an end of the process: the model's loop is told."""
     model = str(counting(tmp_path / "counts.onnx"))

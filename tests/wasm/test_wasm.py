@@ -313,8 +313,8 @@ def test_what_reaches_outside_the_memory_is_remembered_as_the_last_failure(guest
 
 def test_the_command_says_which_option_names_no_model(library, model, guest, tmp_path):
     missing = tmp_path / "missing.gguf"
-    assert f"--model {missing}: there is no such file" in headrace_wasm(guest, "--model", missing, code=2)
-    assert f"--alias tiny={missing}: there" in headrace_wasm(guest, "--alias", f"tiny={missing}", code=2)
+    assert f"--model {missing}: there is no such file" in headrace_wasm(guest, "--model", missing, code=1)
+    assert f"--alias tiny={missing}: there" in headrace_wasm(guest, "--alias", f"tiny={missing}", code=1)
     assert "model 'default': --model FILE" in headrace_wasm(guest, *THREADS, "--", "Hello", code=1)
     other = headrace_wasm(guest, "--model", model, *THREADS, "--", "--model", "tiny", "Hello", code=1)
     assert "model 'tiny': --alias tiny=FILE" in other
@@ -365,8 +365,8 @@ def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path
     no_start.write_bytes(wasmtime.wat2wasm("(module)"))
     assert "exports no _start" in headrace_wasm(no_start, code=1)
     no_such = tmp_path / "no_such.wasm"
-    assert headrace_wasm(no_such, code=2) == f"headrace wasm: {no_such}: there is no such file\n"
-    assert headrace_wasm(tmp_path, code=2) == f"headrace wasm: {tmp_path}: is no file\n"
+    assert headrace_wasm(no_such, code=1) == f"headrace wasm: {no_such}: there is no such file\n"
+    assert headrace_wasm(tmp_path, code=1) == f"headrace wasm: {tmp_path}: is no file\n"
     assert "JSON" in headrace_wasm(guest, "--config", "{", code=2)
     assert "NAME=PATH" in headrace_wasm(guest, "--alias", "tiny", code=2)
     assert "refused with 1" in headrace_wasm(guest, "--config", '{"max_sessions": "x"}', code=1)

@@ -5,12 +5,13 @@ import * as web from '../../node/lib/web/index.js';
 const fetched = async (url) => (await fetch(url)).text();
 let context;
 
-/** Those that the page has started. */
+/** Those that the page has started: what computes, and their threads. */
 window.workers = [];
+window.threads = [];
 window.Worker = class extends Worker {
-  constructor(...given) {
-    super(...given);
-    window.workers.push(this);
+  constructor(url, options) {
+    super(url, options);
+    (options.name === 'headrace' ? window.workers : window.threads).push(this);
   }
 };
 

@@ -126,6 +126,25 @@ def test_a_worker_that_ends_loses_its_contexts_with_the_reason_and_another_one_f
     assert after == 8
 
 
+def test_a_thread_that_fails_loses_the_contexts_with_the_reason_and_others_follow(page):
+    if page.kind == "single":
+        pytest.skip("it has no threads")
+    lost, before, after = run(
+        page,
+        """
+        const context = await navigator.ml.createContext();
+        const before = window.threads.length;
+        window.threads.at(-1).postMessage(null); // no message of Emscripten's
+        const { message } = await context.lost;
+        await navigator.ml.createContext();
+        return [message, before, window.threads.length];
+        """,
+    )
+    assert page.complaints()  # of the error that it was
+    assert lost.startswith("a thread ended: ")
+    assert after > before > 0
+
+
 @pytest.mark.parametrize("file", FILES or ["wpt"])
 def test_conformance_cases_pass(page, file):
     if not FILES:

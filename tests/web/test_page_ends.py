@@ -14,6 +14,7 @@ from web.server import serving
 MODULE = ROOT / "node/native/web/headrace-threads-relaxed.wasm"
 PATIENCE = 120  # seconds
 IDLE = 0.1  # of a processor
+RELOADS = 20
 CLOCK = os.sysconf("SC_CLK_TCK")
 INSTALL = "return window.page.install()"
 #: Computes without an end; window.rounds are those that have given what they should.
@@ -135,6 +136,15 @@ def test_a_page_that_is_loaded_again_computes_no_more(page):
     page.devtools("Page.reload")
     until(lambda: busy(page) < IDLE)
     assert page.run("return window.rounds") is None
+
+
+def test_a_page_that_is_loaded_again_leaves_no_workers(page):
+    """However far a run has come: some of its threads sleep then, and some compute."""
+    for i in range(RELOADS):
+        time.sleep(i % 5 / 20)
+        page.devtools("Page.reload")
+        until(lambda: workers(page) == 0)
+        compute(page)
 
 
 def test_a_page_that_is_closed_leaves_no_workers(browser, address):

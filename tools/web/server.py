@@ -19,8 +19,8 @@ class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     extensions_map = SimpleHTTPRequestHandler.extensions_map | TYPES
 
-    def __init__(self, isolated, *arguments, **more):
-        self._isolated = isolated
+    def __init__(self, headers, *arguments, **more):
+        self._headers = headers
         super().__init__(*arguments, directory=str(ROOT), **more)
 
     def translate_path(self, path):
@@ -32,7 +32,7 @@ class Handler(SimpleHTTPRequestHandler):
         return super().translate_path(path)
 
     def end_headers(self):
-        for name, value in ISOLATION.items() if self._isolated else ():
+        for name, value in self._headers.items():
             self.send_header(name, value)
         self.send_header("Service-Worker-Allowed", "/")
         self.send_header("Cache-Control", "no-cache")  # a checkout changes
@@ -65,9 +65,12 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(*, isolated=True, port=0):
-    """The address, until the block ends."""
-    server = Server(("127.0.0.1", port), partial(Handler, isolated))
+def serving(*, isolated=True, port=0, policy=None):
+    """The address, until the block ends. policy: the Content-Security-Policy of every answer."""
+    headers = dict(ISOLATION) if isolated else {}
+    if policy:
+        headers["Content-Security-Policy"] = policy
+    server = Server(("127.0.0.1", port), partial(Handler, headers))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://localhost:{server.server_address[1]}"

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { WASI } from 'node:wasi';
 import { boundMemory, runsHere, startClock } from './limits.mjs';
-import { alias, read } from './options.mjs';
+import { alias, config, read } from './options.mjs';
 
 let options, named, addon, library, guest, rest;
 try {
@@ -36,7 +36,7 @@ async function run() {
   };
   try {
     const { open } = createRequire(import.meta.url)(resolve(addon));
-    nn = open(resolve(library), JSON.stringify({ model_aliases: options.aliases }));
+    nn = open(resolve(library), JSON.stringify(config(options)));
     const wasi = new WASI({ version: 'preview1', args: [guest, ...rest], preopens: options.folders, returnOnExit: true });
     const imports = Object.entries(nn.imports).map(([name, call]) => [name, (...numbers) => call(memory(), ...numbers)]);
     const binary = await readFile(guest), module = await WebAssembly.compile(binary);

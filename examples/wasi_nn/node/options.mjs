@@ -34,3 +34,6 @@ export function read(given) {
   }
   return { options, rest: given.slice(at) };
 }
+
+/** What the library is told of them. */
+export const config = ({ aliases, maxMemory }) => ({ model_aliases: aliases, max_memory_bytes: maxMemory });

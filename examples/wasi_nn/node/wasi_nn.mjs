@@ -40,27 +40,29 @@ class Holdings {
   }
 }
 
-/** What a guest's handles stand for: jco makes objects of our classes for handles that it does not know, too. */
-const held = new WeakSet();
-function known(object) {
-  if (!held.has(object)) throw new GuestFault('the guest passed a handle of nothing, or one that it had dropped');
-  return object;
-}
+/** What a guest's handles stand for. */
 class Resource {
   #holdings;
   #size;
+  #isHeld = true;
   constructor(holdings, size = 0) {
     holdings.take(size);
     this.#holdings = holdings;
     this.#size = size;
-    held.add(this);
   }
+  /** jco makes objects of our classes for handles that it does not know, too, without their constructors. */
+  static holds(object) { return #isHeld in object && object.#isHeld; }
   /** Whether it was there until now. */
   drop() {
-    if (!held.delete(this)) return false;
+    if (!Resource.holds(this)) return false;
+    this.#isHeld = false;
     this.#holdings.give(this.#size);
     return true;
   }
+}
+function known(object) {
+  if (!Resource.holds(object)) throw new GuestFault('the guest passed a handle of nothing, or one that it had dropped');
+  return object;
 }
 
 /** What calls throw; a component gets it as its error. */
@@ -74,7 +76,9 @@ class NnError extends Resource {
 class Tensor extends Resource {
   constructor(holdings, dimensions, type, data) {
     super(holdings, data.length + 4 * dimensions.length);
-    Object.assign(this, { shape: Uint32Array.from(dimensions), type, bytes: data });
+    this.shape = new Uint32Array(dimensions);
+    this.type = type;
+    this.bytes = data;
   }
   dimensions() { return known(this).shape; }
   ty() { return known(this).type; }
@@ -92,8 +96,8 @@ class Owner {
 
 /** The calls of one guest, with the buffer that stands for its memory. */
 class Backend {
-  memory = new ArrayBuffer(FIRST_SIZE);
   constructor(nn, holdings) {
+    this.#become(FIRST_SIZE);
     this.calls = nn.imports;
     this.holdings = holdings;
     this.Tensor = class extends Tensor {
@@ -103,12 +107,16 @@ class Backend {
   error(code, message) { return new NnError(this.holdings, code, message); }
   text(bytes) { return new this.Tensor([bytes.length], 'U8', bytes); }
 
-  room(size) {
-    if (this.memory.byteLength < size) this.memory = new ArrayBuffer(size + FIRST_SIZE);
-    return new Uint8Array(this.memory);
+  #become(size) {
+    this.memory = new ArrayBuffer(size);
+    this.bytes = new Uint8Array(this.memory);
+    this.words = new Uint32Array(this.memory);
   }
-  words(at, ...numbers) { new Uint32Array(this.memory, at, numbers.length).set(numbers); }
-  word() { return new Uint32Array(this.memory, WORD, 1)[0]; }
+  room(size) {
+    if (this.memory.byteLength < size) this.#become(Math.ceil(size / 4) * 4 + FIRST_SIZE);
+    return this.bytes;
+  }
+  word() { return this.words[WORD / 4]; }
   check(number) {
     if (number === 0) return;
     const { code, message } = JSON.parse(decoder.decode(this.output(0, 1))).error;
@@ -121,7 +129,8 @@ class Backend {
   }
   load(model, encoding, target) {
     this.room(DATA + model.length).set(model, DATA);
-    this.words(TENSOR, DATA, model.length);
+    this.words[TENSOR / 4] = DATA;
+    this.words[TENSOR / 4 + 1] = model.length;
     return this.number('load', TENSOR, 1, encoding, target);
   }
   loadByName(name) {
@@ -140,8 +149,13 @@ class Backend {
     if (dimensions.length > ROOM_FOR_DIMENSIONS) // fewer are the library's to refuse
       throw this.error('invalid_argument', `the tensor has ${dimensions.length} dimensions, and 8 are the most`);
     this.room(DATA + data.length).set(data, DATA);
-    this.words(SHAPE, ...dimensions);
-    this.words(TENSOR, SHAPE, dimensions.length, type, DATA, data.length);
+    this.words.set(dimensions, SHAPE / 4);
+    const { words } = this, at = TENSOR / 4;
+    words[at] = SHAPE;
+    words[at + 1] = dimensions.length;
+    words[at + 2] = type;
+    words[at + 3] = DATA;
+    words[at + 4] = data.length;
     this.check(this.calls.set_input(this.memory, context, index, TENSOR));
   }
   setText(context, index, bytes) { this.setInput(context, index, NUMBERS.U8, [bytes.length], bytes); }
@@ -150,7 +164,7 @@ class Backend {
     for (;;) {
       const capacity = this.memory.byteLength - DATA;
       const code = this.calls[name](this.memory, context, index, DATA, capacity, WORD);
-      if (code === 0) return new Uint8Array(this.memory.slice(DATA, DATA + this.word()));
+      if (code === 0) return this.bytes.slice(DATA, DATA + this.word());
       if (code !== TOO_LARGE || this.word() <= capacity) {
         if (context === 0) throw this.error('backend_failure', `error ${code}`);
         this.check(code);
@@ -190,7 +204,11 @@ class Backend {
 class Context extends Resource {
   constructor(owner, opened) {
     super(owner.backend.holdings);
-    Object.assign(this, { owner: owner.share(), backend: owner.backend, ...opened });
+    this.owner = owner.share();
+    this.backend = owner.backend;
+    this.number = opened.number;
+    this.described = opened.described;
+    this.names = opened.described.inputs?.map(({ name }) => name);
     /** Whether the shapes of outputs are known only when it ran. */
     this.isOpen = opened.described.outputs?.some(({ shape }) => shape.some((extent) => extent < 0));
   }
@@ -206,7 +224,7 @@ class Context extends Resource {
     return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
   }
   #tensors(given) {
-    const names = this.described.inputs.map(({ name }) => name);
+    const { names } = this;
     if (given.size !== names.length || !names.every((name) => given.has(name)))
       throw this.backend.error('invalid_argument',
         `the graph's inputs are ${names.join(', ')}; given are ${[...given.keys()].join(', ') || 'none'}`);

@@ -12,11 +12,13 @@ import { toCallOptions, toJson } from './request.js';
 export class Conversation {
   #addon;
   #handle;
+  #isDisposed;
   #said = Promise.resolve(); // until all that is waited for has been said
 
-  constructor(addon, handle) {
+  constructor(addon, handle, isDisposed) {
     this.#addon = addon;
     this.#handle = handle;
+    this.#isDisposed = isDisposed;
   }
 
   /** The answer to a user's message, after those that are waited for already. */
@@ -48,6 +50,6 @@ export class Conversation {
 
   #begin({ text, parameters, signal }) {
     const begin = () => this.#addon.streamIn(this.#handle, text, parameters);
-    return new Generation(this.#addon, begin, signal);
+    return new Generation(this.#addon, begin, signal, this.#isDisposed);
   }
 }

@@ -1,4 +1,4 @@
-import { settled } from '../models/error.js';
+import { HeadraceError, settled } from '../models/error.js';
 
 /**
  * An answer that is being written: an async iterator over its pieces of text, whole characters each. One whose
@@ -10,11 +10,15 @@ export class Generation {
   #signal;
   #turn = Promise.resolve(); // pieces come in order, whoever asks at once
   #isOver = false;
+  #isCancelled = false; // by who has it
+  #isDisposed;
   #forget = () => {};
 
-  constructor(addon, begin, signal) {
+  /** isDisposed: says whether the model is. */
+  constructor(addon, begin, signal, isDisposed) {
     this.#addon = addon;
     this.#signal = signal;
+    this.#isDisposed = isDisposed;
     this.#handle = signal?.aborted ? Promise.reject(signal.reason) : settled(begin());
     this.#handle.catch(() => {}); // who asks for a piece or the reply is told
     if (!signal || signal.aborted) return;
@@ -27,20 +31,16 @@ export class Generation {
 
   /** Ends the answer within a step. What was written until then is the reply's, with the stopReason "cancelled". */
   cancel() {
-    this.#handle.then(
-      (handle) => this.#addon.cancel(handle),
-      () => {},
-    );
+    this.#isCancelled = true;
+    this.#stop();
   }
 
   /** The whole answer, whatever was read of it. */
   async reply() {
-    const handle = await this.#handle;
+    await this.#handle;
     await this.#turn;
     try {
-      const reply = await settled(this.#addon.reply(handle));
-      this.#signal?.throwIfAborted();
-      return reply;
+      return await this.#whole();
     } catch (error) {
       throw this.#reason(error);
     } finally {
@@ -64,14 +64,30 @@ export class Generation {
     return this;
   }
 
+  #stop() {
+    this.#handle.then(
+      (handle) => this.#addon.cancel(handle),
+      () => {},
+    );
+  }
+
+  async #whole() {
+    const reply = await settled(this.#addon.reply(await this.#handle));
+    this.#signal?.throwIfAborted();
+    if (reply.stopReason === 'cancelled' && this.#isDisposed() && !this.#isCancelled)
+      throw new HeadraceError('cancelled', 'the model was disposed of while it wrote the answer');
+    return reply;
+  }
+
   async #next() {
     if (this.#isOver) return { done: true, value: undefined };
     try {
       const piece = await settled(this.#addon.next(await this.#handle));
       this.#signal?.throwIfAborted();
       if (piece !== undefined) return { done: false, value: piece };
+      if (this.#isDisposed()) await this.#whole();
     } catch (error) {
-      this.cancel();
+      this.#stop();
       this.#end();
       throw this.#reason(error);
     }

@@ -55,7 +55,7 @@ export class LanguageModel {
     const text = checkText(name, 'conversation: name');
     const values = toParameters(parameters, 'conversation: parameters');
     const made = this.#addon.conversation(this.#open(), text, toJson(values));
-    return new Conversation(this.#addon, await settled(made));
+    return new Conversation(this.#addon, await settled(made), () => this.#isDisposed);
   }
 
   /** The vector of a text, or of each text of a list: Float32Arrays. */
@@ -112,7 +112,7 @@ export class LanguageModel {
     return settled(this.#addon.statistics(this.#open()));
   }
 
-  /** Ends all requests with the code "cancelled" and frees the model. */
+  /** Rejects all that goes on with the code "cancelled", half-written answers as well, and frees the model. */
   async dispose() {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
@@ -128,14 +128,21 @@ export class LanguageModel {
     const { parameters, signal } = toCallOptions(options, call);
     const request = toRequest(prompt, parameters, call);
     const handle = this.#open();
-    return new Generation(this.#addon, () => this.#addon.stream(handle, request), signal);
+    const begin = () => this.#addon.stream(handle, request);
+    return new Generation(this.#addon, begin, signal, () => this.#isDisposed);
   }
 
   async #embed(texts, options, call, ofTokens) {
     const { parameters, signal } = toCallOptions(options, call);
     const json = toJson(parameters);
     const work = (some) => this.#addon.embed(this.#open(), some, json, ofTokens);
-    return (await ofTexts(texts, signal, work)).flat();
+    try {
+      return (await ofTexts(texts, signal, work)).flat();
+    } catch (error) {
+      // C++ and Python have that name.
+      if (error instanceof HeadraceError) error.message = error.message.replace('embed_tokens', 'embedTokens');
+      throw error;
+    }
   }
 }
 

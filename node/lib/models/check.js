@@ -1,4 +1,5 @@
 // Checks of what callers pass. `what` names the value in messages.
+import { withArticle } from '../text.js';
 
 /** "a number", "null", "a Float32Array" */
 export function kindOf(value) {
@@ -6,7 +7,7 @@ export function kindOf(value) {
   if (Array.isArray(value)) return 'an array';
   if (typeof value !== 'object') return `a ${typeof value}`;
   const name = Object.prototype.toString.call(value).slice(8, -1);
-  return name === 'Object' ? 'an object' : `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
+  return name === 'Object' ? 'an object' : withArticle(name);
 }
 
 export const isRecord = (value) =>

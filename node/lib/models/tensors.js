@@ -1,5 +1,6 @@
 // Tensors as callers have them: typed arrays with dims, by the names of the addon's data types.
 import { memoryOf, viewKind } from '../memory.js';
+import { withArticle } from '../text.js';
 import { isRecord, kindOf } from './check.js';
 
 /** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
@@ -36,7 +37,7 @@ function checkArray(data, type, what) {
   const kind = memory?.kind;
   if (kind !== array.name && !also.includes(kind)) {
     const wanted = [array.name, ...also].join(' or ');
-    const given = kind === undefined ? kindOf(data) : `a ${kind}`;
+    const given = kind === undefined ? kindOf(data) : withArticle(kind);
     const packing = packed && kind !== undefined ? ', two elements a byte' : '';
     throw new TypeError(`${what()} is ${given}; ${name} takes a ${wanted}${packing}`);
   }

@@ -31,9 +31,7 @@ export async function startEngine({ base = defaultBase, threads } = {}) {
   const hasThreads = canShare() && wanted > 1;
   const name = `headrace-${hasThreads ? 'threads' : 'single'}${hasRelaxedSimd() ? '-relaxed' : ''}`;
   const factory = new URL(`${name}.mjs`, base).href;
-  const module = await compiled(new URL(`${name}.wasm`, base));
-  const { default: make } = await import(factory);
-  const local = await startAddon(make, module, { threads: 0 });
+  const compiling = compiled(new URL(`${name}.wasm`, base));
   let remote;
   const connect = () => {
     if (!remote || remote.hasEnded) {
@@ -41,10 +39,18 @@ export async function startEngine({ base = defaultBase, threads } = {}) {
         type: 'module',
         name: 'headrace',
       });
-      remote = new Remote(worker);
-      worker.postMessage({ factory, module, threads: wanted });
+      const fresh = new Remote(worker);
+      worker.postMessage({ factory, threads: wanted });
+      compiling.then(
+        (module) => worker.postMessage(module),
+        (error) => fresh.end(error.message),
+      );
+      remote = fresh;
     }
     return remote;
   };
+  connect(); // it starts while the module is compiled
+  const [{ default: make }, module] = await Promise.all([import(factory), compiling]);
+  const local = await startAddon(make, module, { threads: 0 });
   return { local, connect, threads: hasThreads ? wanted : 1 };
 }

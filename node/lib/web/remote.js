@@ -17,6 +17,7 @@ export class Remote {
   #lastId = 0;
   #lastNumber = 0;
   #contexts = new Map(); // what to call when a context is lost
+  #threads = []; // the worker's
   #ended = null; // why
   #registry = new FinalizationRegistry((number) => {
     this.#contexts.delete(number);
@@ -72,6 +73,7 @@ export class Remote {
     if (this.hasEnded) return;
     this.#ended = why;
     this.#port.terminate?.();
+    for (const thread of this.#threads) thread.terminate();
     for (const { reject } of this.#waiting.values())
       reject(failure({ code: 'backend_failure', message: why }));
     this.#waiting.clear();
@@ -79,10 +81,20 @@ export class Remote {
     this.#contexts.clear();
   }
 
-  #receive({ id, value, error, lost, message, ended }) {
+  /** The worker waits for it and hears nothing meanwhile: what fails in it ends the worker. */
+  #startThread({ factory, name, port }) {
+    const thread = new Worker(new URL('./thread.js', import.meta.url), { type: 'module', name });
+    thread.onerror = (event) => this.end(`a thread ended: ${event.message || 'it did not start'}`);
+    thread.postMessage({ factory, port }, [port]);
+    this.#threads.push(thread);
+  }
+
+  #receive({ id, value, error, lost, message, ended, thread }) {
     if (this.hasEnded) return; // what was on its way
     if (ended !== undefined) {
       this.end(`the worker ended: ${ended}`);
+    } else if (thread !== undefined) {
+      this.#startThread(thread);
     } else if (lost !== undefined) {
       this.#contexts.get(lost)?.(message);
     } else {

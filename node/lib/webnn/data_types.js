@@ -1,13 +1,14 @@
 // Elements of tensors: their sizes, the typed arrays that hold them, and numbers as their bytes.
 import { memoryOf } from '../memory.js';
+import { withArticle } from '../text.js';
 import { greatestRank } from './operators.js';
 
-/** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
+/** Float16Array where this JavaScript has it; Uint16Array holds the bits everywhere, so that one program does for all. */
 const halves = globalThis.Float16Array ?? Uint16Array;
 
 const types = {
   float32: { size: 4, array: Float32Array },
-  float16: { size: 2, array: halves },
+  float16: { size: 2, array: halves, also: 'Uint16Array' },
   int32: { size: 4, array: Int32Array },
   uint32: { size: 4, array: Uint32Array },
   int64: { size: 8, array: BigInt64Array },
@@ -68,10 +69,10 @@ export function checkBuffer(source, descriptor, what) {
       `${what} has ${given} bytes${given === 0 ? ' (it may be detached)' : ''}; ` +
         `${describe(descriptor)} has ${wanted}`,
     );
-  const wantedKind = types[descriptor.dataType].array.name;
-  if (kind && kind !== 'Uint8Array' && kind !== wantedKind)
+  const { array, also } = types[descriptor.dataType];
+  if (kind && ![array.name, also, 'Uint8Array'].includes(kind))
     throw new TypeError(
-      `${what} is a ${kind}; ${descriptor.dataType} needs a ${wantedKind}, a Uint8Array or a buffer`,
+      `${what} is ${withArticle(kind)}; ${descriptor.dataType} needs ${withArticle(array.name)}, a Uint8Array or a buffer`,
     );
 }
 

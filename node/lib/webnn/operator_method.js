@@ -1,5 +1,5 @@
 // A builder's method for one row of the table of operators.
-import { castNumber, describe, isOpen } from './data_types.js';
+import { castNumber, describe } from './data_types.js';
 import {
   isObject,
   printable,
@@ -73,51 +73,8 @@ function partsOf(count, operand, axis, title) {
   return new Array(count).fill(shape[axis] / count);
 }
 
-function checkRanks(isRight, wanted) {
-  return ({ input, scale, zeroPoint }, title) => {
-    const rank = input.descriptor.shape.length;
-    for (const [name, { descriptor }] of Object.entries({ scale, zeroPoint }))
-      if (!isRight(descriptor.shape.length, rank))
-        throw new TypeError(`${title}: ${name} is ${describe(descriptor)}; it must have ${wanted}, ${rank}`);
-  };
-}
-
-/** Indices have the input's extents but along the axis. */
-function checkIndices({ input, indices, axis = 0 }, title) {
-  const [shape, given] = [input, indices].map(({ descriptor }) => descriptor.shape);
-  if (shape.length !== given.length || axis >= shape.length) return; // C++ refuses it
-  if (shape.some((size, i) => i !== axis && !isOpen(size) && !isOpen(given[i]) && size !== given[i]))
-    throw new TypeError(
-      `${title}: indices must have the input's extents but along axis ${axis}; ` +
-        `input is ${describe(input.descriptor)}, indices is ${describe(indices.descriptor)}`,
-    );
-}
-
-/** Both of outputSizes are rounded down, or both up. */
-function checkOutputSizes(values, title) {
-  const { outputSizes, layout, padding = [0, 0, 0, 0], strides = [1, 1], dilations = [1, 1] } = values;
-  if (!outputSizes) return;
-  const { shape } = values.input.descriptor;
-  const sizes = layout === 'nhwc' ? shape.slice(1, 3) : shape.slice(2);
-  const { windowDimensions = sizes } = values;
-  const exact = sizes.map((size, i) => {
-    const rest = size + padding[2 * i] + padding[2 * i + 1] - (windowDimensions[i] - 1) * dilations[i] - 1;
-    return rest / strides[i] + 1;
-  });
-  const [down, up] = [Math.floor, Math.ceil].map((round) => exact.map(round));
-  const are = (wanted) => outputSizes.every((size, i) => size === wanted[i]);
-  const isEither = outputSizes.every((size, i) => size === down[i] || size === up[i]); // C++ refuses others
-  if (isEither && !are(down) && !are(up))
-    throw new TypeError(
-      `${title}: options.outputSizes is [${outputSizes.join(', ')}]; it must be [${down.join(', ')}] or [${up.join(', ')}]`,
-    );
-}
-
-/** What an operator demands beyond types and ranks. */
+/** What WebIDL leaves to an operator; the rules beyond types and ranks are the C++ builder's. */
 const details = {
-  averagePool2d: checkOutputSizes,
-  l2Pool2d: checkOutputSizes,
-  maxPool2d: checkOutputSizes,
   clamp(values) {
     const { dataType } = values.input.descriptor;
     // What is infinite bounds nothing, and integers have none to cast it to.
@@ -125,28 +82,8 @@ const details = {
       if (values[name] !== undefined && values[name] !== Infinity && values[name] !== -Infinity)
         values[name] = castNumber(dataType, values[name]);
   },
-  concat({ inputs: [first, ...others] }, title) {
-    if (!first) throw new TypeError(`${title}: inputs is empty; give an operand at least`);
-    const wrong = others.findIndex(({ descriptor }) => descriptor.dataType !== first.descriptor.dataType);
-    if (wrong >= 0)
-      throw new TypeError(
-        `${title}: inputs[${wrong + 1}] is ${describe(others[wrong].descriptor)} and inputs[0] ` +
-          `${describe(first.descriptor)}; they must have one data type`,
-      );
-  },
   pad(values) {
     if (values.value !== undefined) values.value = castNumber(values.input.descriptor.dataType, values.value);
-  },
-  gatherElements: checkIndices,
-  scatterElements: checkIndices,
-  // The conformance cases have scales of fewer dimensions, which are added in front.
-  dequantizeLinear: checkRanks((rank, most) => rank <= most, "at most the input's rank"),
-  quantizeLinear: checkRanks((rank, wanted) => rank === wanted, "the input's rank"),
-  resample2d({ scales }, title) {
-    if (scales && (scales.length !== 2 || scales.some((scale) => scale <= 0)))
-      throw new TypeError(
-        `${title}: options.scales is [${scales.join(', ')}]; it must have two numbers greater than 0`,
-      );
   },
   split(values, title) {
     if (!Array.isArray(values.splits))

@@ -6,6 +6,8 @@ docs/onnxruntime.md says what is here and what is not.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from .binding import IOBinding
@@ -28,7 +30,7 @@ from .session import InferenceSession, ModelMetadata, NodeArg
 from .values import OrtDevice, OrtMemoryInfo, OrtValue, copy_tensors
 
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from types import ModuleType
 
 SessionIOBinding = IOBinding
 _ABSENT = frozenset(
@@ -41,7 +43,11 @@ _ABSENT = frozenset(
 )
 
 
-def __getattr__(name: str) -> NoReturn:
+def __getattr__(name: str) -> ModuleType:
+    if name == "capi":  # programs name exceptions by it without another import
+        for module in ("_pybind_state", "onnxruntime_inference_collection"):
+            importlib.import_module(f".capi.{module}", __name__)
+        return sys.modules[f"{__name__}.capi"]
     if name in _ABSENT:
         raise AttributeError(
             f"headrace.onnxruntime has no {name}: docs/onnxruntime.md says what is there. Run this part of "

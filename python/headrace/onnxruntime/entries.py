@@ -41,7 +41,9 @@ KEPT = {
 
 #: Attributes and methods of SessionOptions that are refused, with what to do instead.
 REFUSED = {
-    "optimized_model_filepath": "`headrace convert` writes a graph file",
+    "optimized_model_filepath": (
+        "leave it out: passes run at each load; `headrace.packed_cache` keeps packed weights"
+    ),
     "add_initializer": "write the values into the model",
     "add_external_initializers": "keep the data in the model's folder",
     "add_external_initializers_from_files_in_memory": "keep the data in the model's folder",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from headrace._core import UnsupportedError
+
 _HOME = "onnxruntime.capi.onnxruntime_pybind11_state"
 # Operators of ONNX that headrace.load does not read: their models are valid.
 NOT_READ = frozenset(("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"))
@@ -56,13 +58,15 @@ DeviceReset = _made("DeviceReset", 15, "DEVICE_RESET")
 # What headrace.load says, and what ONNX Runtime calls such a model; the first that is found counts.
 _OF_LOADING = (
     (r"it imports no operator set|attribute '.*' is (not known|missing)|[Rr]equired attribute", InvalidGraph),
+    (r"it has \d+ (inputs?|outputs?); .* in this operator set", InvalidGraph),
+    (r"attribute '.*' is of the type .*; it must be of", InvalidGraph),
     (r"computed by no node before it", InvalidArgument),
+    (r"input: the name '.*' is already taken|it is UNDEFINED; there are", Fail),
     (r"must have the same dtype|Incompatible shapes|whose inner extents", Fail),
-    (r"run the model with ONNX Runtime|; there are FLOAT", NotImplemented),
 )
 _OPERATOR = re.compile(r"\((\w+), [^)]*\): this operator is not read")
 _DOMAIN = re.compile(r"operators of the domain '(.*?)' are not read")
-_OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence")
+_OF_INDICES = re.compile(r"checked_indices|outside the extent|sequence(?! is empty)")
 
 
 def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
@@ -75,12 +79,29 @@ def of_loading(error: Exception, domains: Collection[str]) -> OnnxRuntimeError:
         return (NotImplemented if found[1] in NOT_READ else InvalidGraph).of(text)
     if found := _DOMAIN.search(text):
         return (Fail if found[1] in domains else InvalidGraph).of(text)
-    return next((kind for words, kind in _OF_LOADING if re.search(words, text)), Fail).of(text)
+    otherwise = NotImplemented if isinstance(error, UnsupportedError) else Fail
+    kind = next((kind for words, kind in _OF_LOADING if re.search(words, text)), otherwise)
+    return kind.of(_with_overrides(text))
+
+
+# headrace.load's advice: dimensions={'n': 1} (--dimension NAME=N); not of whole shapes.
+_ADVICE = re.compile(r"dimensions=\{([^{}\[\]]*)\}(?: \(--dimension [^)]*\))?")
+
+
+def _with_overrides(text: str) -> str:
+    """The advice to fix dimensions, in ONNX Runtime's words."""
+
+    def in_its_words(advice: re.Match[str]) -> str:
+        fixes = re.findall(r"('[^']*'): (\d+)", advice[1]) or [("NAME", "NUMBER")]
+        return " and ".join(f"add_free_dimension_override_by_name({name}, {size})" for name, size in fixes)
+
+    return _ADVICE.sub(in_its_words, text)
 
 
 _OF_OPENING = (
     (r"there is no graph in", InvalidArgument),
     (r"damaged|cut off|no UTF-8", InvalidProtobuf),
+    (r"it imports operator set 0 ", InvalidGraph),
 )
 
 
@@ -93,4 +114,4 @@ def of_opening(error: Exception) -> OnnxRuntimeError:
 def of_running(error: Exception) -> OnnxRuntimeError:
     """For a run that ended with `error`."""
     kind = InvalidArgument if _OF_INDICES.search(str(error)) else Fail
-    return kind.of(str(error))
+    return kind.of(_with_overrides(str(error)))

@@ -7,12 +7,13 @@ import operator
 from typing import Any
 
 from .._argument_errors import with_article, wrong
-from .entries import REFUSED_ENTRIES
+from .entries import REFUSED, REFUSED_ENTRIES
 from .errors import Fail, InvalidArgument, NotImplemented
 
 #: Entries of SessionOptions.add_session_config_entry that are keyword arguments of headrace.load.
 LOAD_ENTRIES = ("device", "weights", "memory", "precision", "power_preference", "packed_cache", "tuning")
 _PREFIX = "headrace."
+_LONGEST_KEY, _LONGEST_VALUE = 1024, 8192  # bytes
 
 
 class _Choice(enum.Enum):
@@ -69,7 +70,7 @@ class _Typed:
         wanted = type(self._defaults[name])
         if wanted is int and hasattr(type(value), "__index__") and not isinstance(value, _Choice):
             value = int(value)
-        if wanted is bool and type(value).__name__ in ("bool_", "bool"):
+        if wanted is bool and hasattr(type(value), "__bool__"):  # of numbers and None, not of texts and lists
             value = bool(value)
         if not isinstance(value, wanted):
             raise TypeError(wrong(f"{type(self).__name__}.{name}", value, with_article(wanted.__name__)))
@@ -77,6 +78,14 @@ class _Typed:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._defaults]
+
+    def _add_config(self, key: str, value: str) -> None:
+        """With ONNX Runtime's limits."""
+        if not 0 < len(key.encode()) <= _LONGEST_KEY:
+            raise RuntimeError(f"Config key is empty or longer than maximum length {_LONGEST_KEY}")
+        if len(value.encode()) > _LONGEST_VALUE:
+            raise RuntimeError(f"Config value is longer than maximum length: {_LONGEST_VALUE}")
+        self._entries[key] = value
 
     def _config(self, key: str) -> str:
         if key not in self._entries:
@@ -139,7 +148,7 @@ class SessionOptions(_Typed):
         refused = REFUSED_ENTRIES.get(key)
         if refused is not None and refused.value == value:
             raise NotImplemented.of(f"configuration '{key}' cannot be '{value}' here: {refused.remedy}")
-        self._entries[key] = value
+        self._add_config(key, value)
 
     def get_session_config_entry(self, key: str) -> str:
         return self._config(key)
@@ -173,20 +182,21 @@ class SessionOptions(_Typed):
     def add_initializer(self, name: str, value: Any) -> None:
         raise NotImplemented.of(
             f"the initializer '{name}' cannot be replaced: the model's own are packed while it is loaded; "
-            "write the values into the model"
+            f"{REFUSED['add_initializer']}"
         )
 
     def add_external_initializers(self, names: Any, values: Any) -> None:
         raise NotImplemented.of(
-            "external initializers cannot be given as values; headrace reads them from the model's folder"
+            "external initializers cannot be given as values; they are read from the model's folder: "
+            f"{REFUSED['add_external_initializers']}"
         )
 
     add_external_initializers_from_files_in_memory = add_external_initializers
 
     def register_custom_ops_library(self, path: str) -> None:
         raise Fail.of(
-            f"{path}: operators of ONNX Runtime's custom libraries cannot be loaded; export the model "
-            "without them, or with their functions in the model"
+            f"{path}: operators of ONNX Runtime's custom libraries cannot be loaded; "
+            f"{REFUSED['register_custom_ops_library']}"
         )
 
     def load_options(self) -> dict[str, Any]:
@@ -218,7 +228,7 @@ class RunOptions(_Typed):
         self._entries: dict[str, str] = {}
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        self._entries[key] = value
+        self._add_config(key, value)
 
     def get_run_config_entry(self, key: str) -> str:
         return self._config(key)

@@ -16,6 +16,7 @@ from headrace.onnx import open_model
 from .binding import IOBinding
 from .declared import Declared, Interface
 from .element_types import element_number, type_string
+from .entries import REFUSED
 from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, NotImplemented, of_opening, what_of
 from .feeds import fed
 from .options import RunOptions, SessionOptions
@@ -81,7 +82,7 @@ class InferenceSession:
         if self._options.optimized_model_filepath:
             raise NotImplemented.of(
                 f"{self._options.optimized_model_filepath}: optimised models are not written as ONNX; "
-                "headrace convert writes a graph file"
+                f"{REFUSED['optimized_model_filepath'].replace('`', '')}"
             )
         begin = self._profile.now_us()
         model = _opened(self._source)

@@ -10,6 +10,7 @@ import numpy as np
 from .element_types import STRING, dtype_given, element_dtype, element_number, tensor_type
 from .errors import InvalidArgument
 
+_FLOAT8 = 17  # float8e4m3fn, the one of its kind that ONNX Runtime gives out as an array: of bytes
 _DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
 
 
@@ -124,6 +125,8 @@ class OrtValue:
 
     def numpy(self) -> np.ndarray:
         array = self._tensor("numpy")
+        if self._element_type == _FLOAT8:
+            return array.view(np.uint8)
         if array.dtype.kind == "V" or array.dtype.name in ("int4", "uint4", "int2", "uint2"):
             raise RuntimeError(f"No corresponding Numpy type for Tensor Type. {array.dtype}")
         return array

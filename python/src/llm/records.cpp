@@ -85,6 +85,11 @@ constexpr auto fields_of(const Reply*) {
               "For each token of the answer the likeliest ones, with the parameter n_probs."},
         Field{"token_probabilities", &Reply::token_probabilities,
               "Of each token of the answer itself, with n_probs."},
+        Field{"prompt_probabilities", &Reply::prompt_probabilities,
+              "For each token of the prompt but the first the likeliest ones, n_probs of them, with the "
+              "parameter prompt_probs."},
+        Field{"prompt_token_probabilities", &Reply::prompt_token_probabilities,
+              "Of each token of the prompt but the first itself, with prompt_probs."},
         Field{"drafted_tokens", &Reply::drafted_tokens, "Tokens that speculative decoding proposed."},
         Field{"accepted_tokens", &Reply::accepted_tokens, "How many of those were right."},
         Field{"pauses", &Reply::pauses, "How often a request of higher priority went first."},

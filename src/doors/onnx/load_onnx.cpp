@@ -65,7 +65,7 @@ const std::map<std::string, std::int64_t>& OnnxModel::operator_sets() const { re
 
 OnnxReading OnnxModel::read(const OnnxOptions& options) {
     const std::scoped_lock lock(impl_->reading);
-    onnx::Reading made = value_or_throw(onnx::read_model(*impl_->source, options));
+    onnx::ImportedModel made = value_or_throw(onnx::read_model(*impl_->source, options));
     return {std::make_shared<const Graph>(std::move(made.graph)), std::move(made.outputs),
             std::move(made.declared)};
 }

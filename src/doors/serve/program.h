@@ -7,7 +7,8 @@
 
 namespace headrace::serve {
 
-/// Of the arguments behind `headrace serve`, the environment and a file, with the program's defaults.
+/// The options of the arguments behind `headrace serve`, the environment and a file, with the program's
+/// defaults.
 Result<ServeOptions> program_options(std::span<const std::string> arguments);
 
 /// `headrace serve`, but for --help, --version, --parameters and --completion-bash, which the program prints:

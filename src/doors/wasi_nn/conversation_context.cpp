@@ -41,6 +41,13 @@ void ConversationContext::keep(Answer made) {
     const std::lock_guard lock(mutex_);
     answer_ = std::move(made);
     error_.reset();
+    note_held();
+}
+
+/// Counts the texts that are kept; under mutex_.
+void ConversationContext::note_held() {
+    const std::size_t of_answer = answer_ ? answer_->text.size() + answer_->metadata.size() : 0;
+    conversation_.note_held(prompt_.size() + parameters_.size() + of_answer);
 }
 
 /// Keeps an error for output 1.
@@ -55,15 +62,19 @@ Result<T> ConversationContext::noting_error(Result<T> result) {
 // Inputs and outputs.
 
 Status ConversationContext::set_input(std::uint32_t index, const GuestTensor& tensor) {
+    if (index > 1) return invalid("there is no input {}: 0 is the prompt, 1 parameters as JSON", index);
     const std::lock_guard lock(mutex_);
+    const std::string_view text = tensor.text();
+    std::string& input = index == 0 ? prompt_ : parameters_;
+    const std::size_t others = prompt_.size() + parameters_.size() - input.size();
+    HR_TRY(caught([&] {
+        conversation_.hold(others + text.size(), index == 0 ? "the prompt" : "the text of the parameters");
+        return std::monostate();
+    }));
+    input = text;
     if (index == 0) {
-        prompt_ = tensor.text();
         has_prompt_ = true;
         ++prompt_number_;
-    } else if (index == 1) {
-        parameters_ = tensor.text();
-    } else {
-        return invalid("there is no input {}: 0 is the prompt, 1 parameters as JSON", index);
     }
     answer_.reset();
     error_.reset();
@@ -187,6 +198,7 @@ Status ConversationContext::finish_pieces() {
     const std::lock_guard lock(mutex_);
     if (prompt_number_ == pieces_prompt_number_) has_prompt_ = false;
     answer_ = {reply.text, metadata_json(reply, is_set(generation, "return_tokens"))};
+    note_held();
     error_.reset();
     piece_.clear();
     piece_metadata_.clear();

@@ -33,6 +33,7 @@ private:
     Status start_pieces();
     Status finish_pieces();
     void keep(Answer made);
+    void note_held();
     template <class T>
     Result<T> noting_error(Result<T> result);
 

@@ -192,11 +192,16 @@ Result<ContextInfo> GraphContext::info() {
     return told;
 }
 
-std::string GraphContext::description() const {
+/// Most often the shapes are those of the last time.
+const std::string& GraphContext::description() {
     std::vector<std::vector<std::int64_t>> shapes;
     if (is_computed_)
         for (const Tensor& output : outputs_) shapes.push_back(output.shape);
-    return graph_description_json(graph_->inputs, graph_->outputs, shapes);
+    if (description_.empty() || shapes != described_) {
+        description_ = graph_description_json(graph_->inputs, graph_->outputs, shapes);
+        described_ = std::move(shapes);
+    }
+    return description_;
 }
 
 }  // namespace headrace::wasi_nn

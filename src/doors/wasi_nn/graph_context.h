@@ -36,7 +36,7 @@ private:
     };
     Result<std::vector<std::int64_t>> shape_of(std::uint32_t index, const GuestTensor& tensor) const;
     Status run();
-    std::string description() const;
+    const std::string& description();
 
     const std::shared_ptr<LoadedGraph> graph_;
     const std::chrono::milliseconds longest_run_;  // 0: any
@@ -45,6 +45,8 @@ private:
     Session session_;
     std::vector<Tensor> inputs_, outputs_;
     bool is_computed_ = false;
+    std::string description_;                           // as it was told last
+    std::vector<std::vector<std::int64_t>> described_;  // with these shapes of outputs
 };
 
 }  // namespace headrace::wasi_nn

@@ -17,9 +17,9 @@ json warnings_of(const std::vector<Warning>& warnings) {
     return list;
 }
 
-json probabilities_of(const Reply& reply) {
+json probabilities_of(const std::vector<std::vector<TokenProbability>>& tokens) {
     json rows = json::array();
-    for (const auto& row : reply.probabilities) {
+    for (const auto& row : tokens) {
         json list = json::array();
         for (const TokenProbability& entry : row)
             list.push_back(
@@ -118,7 +118,11 @@ std::string metadata_json(const Reply& reply, bool with_tokens) {
     if (reply.context_shifts) metadata["context_shifts"] = reply.context_shifts;
     if (reply.dropped_messages) metadata["dropped_messages"] = reply.dropped_messages;
     if (with_tokens) metadata["tokens"] = reply.tokens;
-    if (!reply.probabilities.empty()) metadata["probabilities"] = probabilities_of(reply);
+    if (!reply.probabilities.empty()) metadata["probabilities"] = probabilities_of(reply.probabilities);
+    if (!reply.prompt_token_probabilities.empty()) {
+        metadata["prompt_probabilities"] = probabilities_of(reply.prompt_probabilities);
+        metadata["prompt_token_probabilities"] = reply.prompt_token_probabilities;
+    }
     if (!reply.reasoning.empty()) metadata["reasoning"] = reply.reasoning;
     if (!reply.tool_calls.empty()) metadata["tool_calls"] = tool_calls_of(reply);
     if (!reply.warnings.empty()) metadata["warnings"] = warnings_of(reply.warnings);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "doors/webnn/op_rules.h"
 #include "doors/webnn/state.h"
 #include "ir/constant.h"
 #include "ops/catalog.h"
@@ -32,38 +33,13 @@ std::vector<std::byte> bytes_as(const Number& value) {
     return bytes;
 }
 
-using Axes = std::vector<std::int64_t>;
-
-/// The axes of a resample2d that are no neighbours, in their order; the catalog resizes neighbours.
-std::optional<std::pair<std::int64_t, std::int64_t>> distant_axes(const OpDef& def, const TensorType& input,
-                                                                  const NamedAttrs& attrs) {
-    if (def.name != "resample2d" || input.rank() != 4) return std::nullopt;
-    for (const auto& [name, value] : attrs) {
-        const auto* axes = std::get_if<Axes>(&value);
-        if (name != "axes" || !axes || axes->size() != 2) continue;
-        const auto [low, high] = std::minmax({axes->front(), axes->back()});
-        if (low >= 0 && high < input.rank() && high - low > 1) return std::pair(low, high);
-    }
-    return std::nullopt;
-}
-
-/// They become the last two dimensions, and go back.
-Result<std::vector<ValueId>> resample_distant(GraphBuilder& builder, const OpDef& def, ValueId input,
-                                              std::pair<std::int64_t, std::int64_t> distant, NamedAttrs attrs,
-                                              const std::string& label) {
-    Axes order, back(4);
-    for (std::int64_t axis = 0; axis < 4; ++axis)
-        if (axis != distant.first && axis != distant.second) order.push_back(axis);
-    order.insert(order.end(), {distant.first, distant.second});
-    for (std::size_t i = 0; i < order.size(); ++i)
-        back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-    for (auto& [name, value] : attrs)
-        if (auto* axes = std::get_if<Axes>(&value); name == "axes" && axes)
-            for (std::int64_t& axis : *axes) axis = axis == distant.first ? 2 : 3;
-    const OpDef& transpose = *find_op("transpose");
-    HR_ASSIGN(const auto turned, builder.op(transpose, {input}, {{"permutation", order}}, label));
-    HR_ASSIGN(const auto resized, builder.op(def, {turned[0]}, attrs, label));
-    return builder.op(transpose, {resized[0]}, {{"permutation", back}}, label);
+/// As a caller of the API adds it.
+Result<std::vector<ValueId>> add_by_rules(GraphBuilder& builder, const OpDef& def,
+                                          std::vector<ValueId> operands, const NamedAttrs& attrs,
+                                          const std::string& label) {
+    if (const Status ruled = check_rules(builder, def, operands, attrs); !ruled.ok())
+        return ruled.error().within(Node{.op = &def, .label = label}.title());
+    return add_op(builder, def, std::move(operands), attrs, label);
 }
 
 }  // namespace
@@ -93,11 +69,7 @@ Result<std::vector<ValueId>> add_op(GraphBuilder& builder, const OpDef& def, std
         return invalid("{}: operand {} is {}{}, allowed data types: {}", title(), def.operands[i].name,
                        data_type_name(type.dtype), str(type.shape), data_type_names(def.operands[i].dtypes));
     }
-    const auto distant = operands.empty() || operands[0] == kNoValue
-                             ? std::nullopt
-                             : distant_axes(def, builder.type(operands[0]), attrs);
-    HR_ASSIGN(auto results, distant ? resample_distant(builder, def, operands[0], *distant, attrs, label)
-                                    : builder.op(def, std::move(operands), attrs, label));
+    HR_ASSIGN(auto results, builder.op(def, std::move(operands), attrs, label));
     for (ValueId id : results)
         for (const Dim& d : builder.type(id).shape)
             if (d.is(0)) return invalid("{}: the result {} would be empty", title(), builder.type(id).str());
@@ -178,7 +150,7 @@ std::vector<MLOperand> MLGraphBuilder::op(const std::string& name, std::span<con
     NamedAttrs attrs;
     for (const auto& [key, value] : options) attrs.emplace_back(snake_case(key), to_attr_value(value));
     std::vector<MLOperand> results;
-    for (ValueId id : built(add_op(state_->builder, *def, std::move(ids), attrs, label), title))
+    for (ValueId id : built(add_by_rules(state_->builder, *def, std::move(ids), attrs, label), title))
         results.push_back({state_, id});
     return results;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/run_stop.h"
 #include "kernels/gemm/gemm_share.h"
 #include "kernels/simd/targets.h"
 
@@ -74,10 +75,10 @@ void build_panel(const Conv2dArgs& g, const float* x, size_t k0, size_t depth, s
                  size_t width, float* panel) {
     const TileTag d;
     const size_t taps = g.kernel_h * g.kernel_w;
-    for (size_t tap = 0; tap < taps; ++tap) {
+    for (size_t first = k0; first < k0 + std::min(taps, depth); ++first) {
+        const size_t tap = first % taps;
         const Pieces pieces = find_pieces(g, tap / g.kernel_w, tap % g.kernel_w, pixel, cols, width);
-        size_t channel = k0 <= tap ? 0 : divide_up(k0 - tap, taps);
-        for (; channel * taps + tap < k0 + depth; ++channel) {
+        for (size_t channel = first / taps; channel * taps + tap < k0 + depth; ++channel) {
             float* row = panel + (channel * taps + tap - k0) * width;
             const float* source = x + channel * g.in_h * g.in_w;
             for (size_t i = 0; i < pieces.count; ++i) {
@@ -133,6 +134,7 @@ void run_rect(const Conv2dArgs& g, const Rect& rect, float* scratch) {
         const bool in_place = is_pointwise(g) && images == 1 && cols == width &&
                               rect.row_end - rect.row <= 2 * tile_rows(kTileVecs);
         for (size_t s = 0; s < slices; ++s) {
+            check_stop();  // a filter may be as large as an image
             const size_t k0 = s * k / slices, depth = (s + 1) * k / slices - k0;
             if (!in_place) build_panel(g, x, k0, depth, col, cols, width, scratch);
             PanelJob job{};

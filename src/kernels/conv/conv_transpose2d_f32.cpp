@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/run_stop.h"
 #include "kernels/gemm/gemm_f32.h"
 
 namespace headrace::kernels {
@@ -30,6 +31,7 @@ public:
         const size_t rows = std::max<size_t>(1, kProductFloats / of_row);
         products_.resize(channels_ * g_.taps() * rows * g_.in_w);
         for (size_t row = 0; row < g_.in_h; row += rows) {
+            check_stop();  // one channel is one task, however large
             const size_t count = std::min(rows, g_.in_h - row);
             multiply(row, count);
             for (size_t c = 0; c < channels_; ++c) {
@@ -87,7 +89,9 @@ private:
     void add(const float* products, size_t row, size_t rows, float* plane) const {
         const auto stride = static_cast<ptrdiff_t>(g_.stride_w), width = static_cast<ptrdiff_t>(g_.in_w),
                    out_w = static_cast<ptrdiff_t>(g_.out_w);
+        StopCheck may_stop;
         for (size_t tap = 0; tap < g_.taps(); ++tap) {
+            may_stop();
             const ptrdiff_t shift = static_cast<ptrdiff_t>(tap % g_.kernel_w * g_.dilation_w) - g_.pad_left;
             const ptrdiff_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
             const ptrdiff_t end = shift >= out_w ? 0 : std::min(width, (out_w - shift + stride - 1) / stride);

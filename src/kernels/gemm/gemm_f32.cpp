@@ -27,6 +27,10 @@ void pack_panels(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t 
         const float* source = b + static_cast<ptrdiff_t>(col) * stride_n;
         if (stride_k == 1) {
             transpose_block(source, stride_n, cols, k, panel, static_cast<ptrdiff_t>(width));
+        } else if (stride_n == 1) {
+            for (size_t i = 0; i < k; ++i)
+                std::memcpy(panel + i * width, source + static_cast<ptrdiff_t>(i) * stride_k,
+                            cols * sizeof(float));
         } else {
             for (size_t i = 0; i < k; ++i)
                 for (size_t j = 0; j < cols; ++j) panel[i * width + j] = source[i * stride_k + j * stride_n];

@@ -11,8 +11,13 @@ namespace headrace::kernels {
 enum class Activation { none, relu, clamp, gelu_erf, gelu_tanh, silu, sigmoid, tanh };
 
 // Columns in one packed panel. Fixed, so packed weights do not depend on the vector width of the
-// machine that packed them.
+// machine that packed them. WebAssembly cannot tell a processor what is read next: there a row is one cache
+// line, so that a panel is read line after line, which processors expect.
+#ifdef __wasm__
+inline constexpr size_t kPanelWidth = 16;
+#else
 inline constexpr size_t kPanelWidth = 64;
+#endif
 
 // Columns that `cols` of a packed panel take: the last panel ends in zeros.
 constexpr size_t packed_width(size_t cols) { return (cols + 15) / 16 * 16; }
@@ -24,7 +29,7 @@ inline constexpr size_t kPackedAlignment = 64;
 size_t packed_bytes(size_t k, size_t n);
 
 // Packs B[k][n], where element (i, j) is b[i * stride_k + j * stride_n] (strides in floats), into panels
-// of 64 columns: panel p holds its k rows one after the other, 64 floats each. The last panel is only as
+// of kPanelWidth columns: panel p holds its k rows one after the other. The last panel is only as
 // wide as n needs, rounded up to 16 columns and padded with zeros. A weight W[n][k] packs with stride_k =
 // 1, stride_n = row stride.
 void pack(const float* b, ptrdiff_t stride_k, ptrdiff_t stride_n, size_t k, size_t n, float* packed);

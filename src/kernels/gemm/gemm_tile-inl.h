@@ -25,8 +25,18 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Rows of B that a tile adds in one round. LLVM loads what all of them need before it adds, and V8, which
+// takes that as the order, writes it to the stack.
+#undef HEADRACE_UNROLL_DEPTH
+#if HWY_TARGET == HWY_WASM
+#define HEADRACE_UNROLL_DEPTH HWY_UNROLL(1)
+#else
+#define HEADRACE_UNROLL_DEPTH HWY_UNROLL(4)
+#endif
+
 // Vectors per tile row. With 32 registers 6 × 4 sums leave room for four vectors of B;
-// with 16 registers, 6 × 2.
+// with 16 registers, 6 × 2. V8 loads a row's elements of A for all of the tile first: there 4 × 2 sums fit.
+inline constexpr bool kIsWebAssembly = HWY_TARGET == HWY_WASM;
 inline constexpr size_t kRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 32 : 16;
 inline constexpr size_t kTileVecs = kRegisters == 32 ? 4 : 2;
 // A single row needs no blocking over rows but wants whole lines of the panel at once: B is read only once.
@@ -35,7 +45,7 @@ inline constexpr size_t kRowVecs = std::min<size_t>(kPanelWidth / kLanes, 8);
 // Rows of a tile whose rows hold `vecs` vectors: as many sums as the registers hold.
 constexpr size_t tile_rows(size_t vecs) {
     if (vecs > kTileVecs) return 1;
-    if (kRegisters == 16) return 6;
+    if (kRegisters == 16) return kIsWebAssembly ? 4 : 6;
     return vecs == 4 ? 6 : vecs == 3 ? 8 : 12;
 }
 inline constexpr size_t kMaxTileRows = 12;
@@ -94,14 +104,14 @@ HWY_NOINLINE void tile(size_t k, const typename B::Left* HWY_RESTRICT a, ptrdiff
         }
     };
     if (ahead) {
-        HWY_UNROLL(4)
+        HEADRACE_UNROLL_DEPTH
         for (size_t i = 0; i < k; ++i, b += ldb, ahead += ahead_stride) {
             for (size_t line = 0; line < lines_ahead<B>(kVecs); ++line)
                 __builtin_prefetch(ahead + line * kLineElements<B>, 0, 2);
             add_row(i);
         }
     } else {
-        HWY_UNROLL(4)
+        HEADRACE_UNROLL_DEPTH
         for (size_t i = 0; i < k; ++i, b += ldb) add_row(i);
     }
     HWY_UNROLL(16)

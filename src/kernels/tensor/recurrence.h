@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/run_stop.h"
 
 namespace headrace::kernels {
 
@@ -81,6 +82,7 @@ void walk_rows(const Args& g, int ith, int nth) {
         Network network(g, direction, row, rows);
         const bool backward = direction == 1 || g.backward;
         for (size_t i = 0; i < g.steps; ++i) {
+            check_stop();
             const size_t t = backward ? g.steps - 1 - i : i;
             network.step(t);
             if (g.sequence) network.state.store(network.state.hidden, g.sequence + t * slots * g.hidden);

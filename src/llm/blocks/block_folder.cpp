@@ -46,7 +46,7 @@ int open_block(const std::string& path) {
     return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/// Of the block's file that open_block has just opened: as its header says, before memory is taken for it.
+/// The size that the header of an opened block's file states, before memory is taken for it.
 Result<std::uint64_t> whole_size(int file) {
     if (file < 0)
         return failure(errno == ENOENT || errno == ENOTDIR ? Code::not_found : Code::io, "{}",

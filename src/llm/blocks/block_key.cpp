@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kEnding = ".kv";
 constexpr std::size_t kHashDigits = 32, kIndexDigits = 6;
 
-/// Of exactly these digits, as file_name writes them.
+/// Reads a number of exactly these digits, as file_name writes them.
 template <class Number>
 bool read_digits(std::string_view digits, int base, Number& number) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);

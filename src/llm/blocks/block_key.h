@@ -29,7 +29,7 @@ struct BlockKey {
     friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };
 
-/// Of all whole blocks of these tokens, in their order.
+/// The keys of all whole blocks of these tokens, in order.
 std::vector<BlockKey> block_keys(const BlockOrigin& origin, std::span<const std::int32_t> tokens);
 
 /// The name of its file, and the block that a file of that name holds.

@@ -17,7 +17,7 @@ public:
     /// another process keeps the lock for longer than that.
     static Result<FolderLedger> lock(const std::string& folder, std::chrono::milliseconds patience);
 
-    /// None where nobody has counted yet, or the file is damaged.
+    /// The bytes of all blocks; none where nobody has counted yet, or the file is damaged.
     std::optional<std::uint64_t> bytes() const;
     Status set_bytes(std::uint64_t bytes) const;
 

@@ -6,7 +6,7 @@
 namespace headrace::llm {
 namespace {
 
-/// Of each rule that may be empty: how many optional parts its longest way to be that has.
+/// For each rule that can match nothing: how many optional parts the longest such match skips.
 class Widths {
 public:
     Widths(const GrammarShape& grammar, std::uint64_t most)
@@ -56,7 +56,7 @@ private:
         return sum;
     }
 
-    /// None of a part that cannot be left out.
+    /// No number where the part cannot be left out.
     std::optional<std::uint64_t> width_of(const GrammarShape::Part& part) const {
         const auto inner = part.rule == GrammarShape::kNoRule ? std::nullopt : widths_[part.rule];
         if (inner) return std::min(most_, std::max<std::uint64_t>(1, *inner) * part.times);
@@ -68,7 +68,7 @@ private:
     std::vector<std::optional<std::uint64_t>> widths_;
 };
 
-/// Of each rule the calls that a search from it makes. No rule calls itself here: chains may be long.
+/// Counts the calls of a search from each rule. It does not recurse, because chains of rules may be long.
 class BeginningsSearch {
 public:
     BeginningsSearch(const GrammarShape& grammar, std::uint64_t most)

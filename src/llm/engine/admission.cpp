@@ -111,10 +111,12 @@ std::vector<Stream*> Admission::choose_active(Clock::time_point now) {
 
 /// A sequence for a stream: a new or remembered one, or that of a stream that has to wait anyway.
 bool Admission::acquire(Stream& stream, const std::vector<std::uint64_t>& order) {
-    stream.shares = remembers(stream);
+    const bool reads_all = stream.wants_prompt_probabilities();
+    stream.shares = remembers(stream) && !reads_all;
     for (;;) {
-        if (const auto place = sequences_.acquire(stream.tokens, stream.shares || stream.began,
-                                                  stream.variant, stream.shares && !stream.has_images())) {
+        if (const auto place =
+                sequences_.acquire(stream.tokens, stream.shares || (stream.began && !reads_all),
+                                   stream.variant, stream.shares && !stream.has_images())) {
             stream.sequence = place->id;
             stream.is_fetched = false;
             stream.decoded = static_cast<std::size_t>(place->tokens);

@@ -7,6 +7,7 @@ namespace headrace::llm {
 namespace {
 
 constexpr int kMostDrafted = 32;   // tokens of all drafts in a step: more cost as much as they save
+constexpr int kMostScored = 128;   // prompt tokens of a step whose logits are kept: a vocabulary each
 constexpr int kComputeBound = 16;  // prompt tokens from which on a step waits for cores, and not for memory
 
 }  // namespace
@@ -24,9 +25,9 @@ BatchBuilder::BatchBuilder(const Model& model, ComputeContext& context, Sequence
       context_size_(context_size),
       batch_size_(static_cast<int>(llama_n_batch(context.get()))),
       decode_threads_(llama_n_threads(context.get())),
-      prompt_pacing_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch),
-      thread_pacing_(std::max(decode_threads_, llama_n_threads_batch(context.get())),
-                     settings.context.adapt_threads, IdleCores()),
+      prompt_budget_(static_cast<double>(settings.queue.step_target_ms), settings.context.n_ubatch),
+      thread_governor_(std::max(decode_threads_, llama_n_threads_batch(context.get())),
+                       settings.context.adapt_threads, IdleCores()),
       batch_(llama_batch_init(batch_size_, 0, 1)) {}
 
 bool BatchBuilder::build(const std::vector<Stream*>& active, bool reads_guardedly) {
@@ -159,22 +160,29 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
         wanted += static_cast<int>(std::min<std::size_t>(stream->pending_text(), INT16_MAX));
     const int decoding = batch_.n_tokens;
     int budget = std::min(
-        {prompt_pacing_.budget(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
+        {prompt_budget_.tokens(reads_guardedly ? std::max(1, decoding) : decoding), wanted, batch_size_});
     budget = std::min(budget, make_free(decoding + budget) - decoding);
     if (budget <= 0) return !parts_.empty();
     // The shortest first, so that what it leaves of its share goes to the longer ones.
     std::stable_sort(reading.begin(), reading.end(),
                      [](const Stream* a, const Stream* b) { return a->pending_text() < b->pending_text(); });
+    int unscored = kMostScored;
     for (std::size_t i = 0; i < reading.size() && budget > 0; ++i) {
         Stream& stream = *reading[i];
         const int share = std::max(1, budget / static_cast<int>(reading.size() - i));
-        const int count = std::min(share, static_cast<int>(stream.pending_text()));
+        int count = std::min(share, static_cast<int>(stream.pending_text()));
+        if (stream.wants_prompt_probabilities()) {
+            count = std::min(count, unscored);
+            unscored -= count;
+            if (count == 0) continue;
+        }
         const bool is_last = std::cmp_equal(count, stream.pending());
         if (stream.outcome.read_tokens == 0) stream.show_progress(Clock::now());
         parts_.push_back({&stream, {}, batch_.n_tokens, count, is_last});
         std::size_t position = stream.position(stream.decoded);
         for (std::size_t at = stream.decoded, end = at + static_cast<std::size_t>(count); at < end; ++at)
-            add_token(batch_, stream.tokens[at], position++, *stream.sequence, is_last && at + 1 == end);
+            add_token(batch_, stream.tokens[at], position++, *stream.sequence,
+                      (is_last && at + 1 == end) || stream.wants_probability_after(at));
         stream.outcome.read_tokens += count;
         budget -= count;
     }
@@ -186,7 +194,7 @@ bool BatchBuilder::add_prompts(std::vector<Stream*> reading, bool reads_guardedl
 bool BatchBuilder::add_image(Stream& stream, int decoding) {
     const ImagePiece& image = *stream.image_from(stream.decoded);
     const auto left = static_cast<int>(image.end() - stream.decoded);
-    int wanted = image.looks_ahead ? left : std::min({prompt_pacing_.budget(decoding), left, batch_size_});
+    int wanted = image.looks_ahead ? left : std::min({prompt_budget_.tokens(decoding), left, batch_size_});
     const int free = make_free(wanted);
     if (free < (image.looks_ahead ? wanted : 1)) return false;
     wanted = std::min(wanted, free);
@@ -211,8 +219,8 @@ int BatchBuilder::tokens_of_step(bool decoding) const {
 
 int BatchBuilder::run() {
     use_adapters(*parts_.front().stream);
-    if (tokens_of_step(false) >= kComputeBound) thread_pacing_.expect_prompt();
-    const int threads = thread_pacing_.threads();
+    if (tokens_of_step(false) >= kComputeBound) thread_governor_.expect_prompt();
+    const int threads = thread_governor_.threads();
     llama_set_n_threads(context_.get(), std::min(threads, decode_threads_), threads);
     if (image_) {
         const BatchPart& part = parts_.front();
@@ -243,8 +251,8 @@ void BatchBuilder::use_adapters(const Stream& stream) {
 
 void BatchBuilder::read_back() {
     const int prompt = tokens_of_step(false), decoding = tokens_of_step(true);
-    prompt_pacing_.observe(decoding, prompt, step_.wall_ms);
-    thread_pacing_.observe(step_.wall_ms, step_.running_ms);
+    prompt_budget_.observe(decoding, prompt, step_.wall_ms);
+    thread_governor_.observe(step_.wall_ms, step_.running_ms);
     ++counters_.steps;
     counters_.prompt_tokens += static_cast<std::uint64_t>(prompt);
     if (prompt) counters_.prompt_ms += step_.wall_ms;
@@ -255,15 +263,29 @@ void BatchBuilder::read_back() {
     for (const BatchPart& part : parts_) {
         Stream& stream = *part.stream;
         const std::size_t read = static_cast<std::size_t>(part.count) - part.draft.size();
+        if (stream.wants_prompt_probabilities()) score_prompt(part);
         sequences_.append(*stream.sequence, stream.tokens.data() + stream.decoded, read);
         stream.decoded += read;
         counters_.longest_stream = std::max(counters_.longest_stream, stream.decoded);
         if (part.draft.empty()) stream.show_progress(now);
-        if (!part.has_output) continue;
+        if (!part.has_output || stream.has_ended()) continue;
         if (stream.settings().n_predict == 0)
             stream.end(StopReason::token_limit);
         else
             take_choices(part, now);
+    }
+}
+
+/// The probabilities of the prompt's tokens that come after those of the part.
+void BatchBuilder::score_prompt(const BatchPart& part) {
+    Stream& stream = *part.stream;
+    for (int i = 0; i < part.count; ++i) {
+        const std::size_t at = stream.decoded + static_cast<std::size_t>(i);
+        if (!stream.wants_probability_after(at)) continue;
+        const Result<Sampler::Choice> expected =
+            stream.sampler.expected(context_.get(), part.first + i, stream.tokens[at + 1]);
+        if (!expected.ok()) return stream.fail(expected.error());
+        stream.take_prompt(expected.value());
     }
 }
 

@@ -6,10 +6,11 @@
 #include "llm/engine/compute_context.h"
 #include "llm/engine/draft_model.h"
 #include "llm/engine/image_reader.h"
-#include "llm/engine/pacing.h"
+#include "llm/engine/prompt_budget.h"
 #include "llm/engine/sequences.h"
 #include "llm/engine/statistics.h"
 #include "llm/engine/stream.h"
+#include "llm/engine/thread_governor.h"
 #include "llm/model/model.h"
 #include "llm/settings.h"
 
@@ -47,7 +48,7 @@ public:
     void take_back();
     /// A stream has ended.
     void forget(const Stream& stream);
-    int threads() const { return thread_pacing_.threads(); }
+    int threads() const { return thread_governor_.threads(); }
 
 private:
     int make_free(int tokens);
@@ -60,6 +61,7 @@ private:
     bool add_image(Stream& stream, int decoding);
     int tokens_of_step(bool decoding) const;  ///< of streams that decode, or else of prompts
     void use_adapters(const Stream& stream);
+    void score_prompt(const BatchPart& part);
     void take_choices(const BatchPart& part, Clock::time_point now);
 
     const Model& model_;
@@ -70,8 +72,8 @@ private:
     const EngineSettings& settings_;
     EngineStatistics& counters_;
     const int context_size_, batch_size_, decode_threads_;
-    PromptPacing prompt_pacing_;
-    ThreadPacing thread_pacing_;
+    PromptBudget prompt_budget_;
+    ThreadGovernor thread_governor_;
     llama_batch batch_;
     std::vector<BatchPart> parts_;
     const ImagePiece* image_ = nullptr;  // that the step reads of, and nothing else

@@ -32,7 +32,7 @@ Result<std::unique_ptr<ComputeContext>> ComputeContext::create(const Model& mode
     std::unique_ptr<ComputeContext> made(new ComputeContext(model, std::move(is_unwanted)));
     llama_context_params own = params;
     if (is_invariant) {
-        HR_TRY(require_packed_products());
+        HR_TRY(require_packed_kernels());
         made->invariance_ = std::make_unique<Invariance>();
         made->invariance_->watch(own);
     }

@@ -126,7 +126,7 @@ std::size_t Embedder::count_waiting() const {
     }));
 }
 
-/// Of cancelled requests, and those whose time is over; with mutex_ held.
+/// Drops texts of requests that were cancelled or are out of time; with mutex_ held.
 void Embedder::drop_ended() {
     for (auto entry = waiting_.begin(); entry != waiting_.end();) {
         const Embedding& embedding = *entry->second.embedding;

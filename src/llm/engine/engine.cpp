@@ -208,7 +208,7 @@ std::future<void> Engine::post(std::function<void()> work) {
     return done;
 }
 
-/// Of this model's weights, with its LoRA adapters', and cache. How strong which adapter was is the variant.
+/// Identifies weights, LoRA adapters and the cache's form. The adapters' scales are the variant.
 std::uint64_t Engine::state_owner() const {
     const ContextSettings& c = settings_.context;
     std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", model_->description(),

@@ -47,7 +47,7 @@ public:
     int context_size() const { return context_size_; }
     /// Tokens of all requests together.
     int context_tokens() const { return static_cast<int>(llama_n_ctx(context_->get())); }
-    /// Of its keys and values; 0 where that is not known.
+    /// Bytes of its keys and values; 0 where that is not known.
     std::uint64_t context_bytes() const { return context_bytes_; }
     EngineStatistics statistics() const;
     /// Forgets the prompts that are only remembered.

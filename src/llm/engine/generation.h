@@ -35,12 +35,15 @@ struct Outcome {
     double queued_ms = 0, prompt_ms = 0, generate_ms = 0;
     std::vector<std::vector<TokenProbability>> probabilities;  ///< of each token, when asked for; no texts
     std::vector<float> token_probabilities;                    ///< of the tokens themselves
+    /// Likewise of each token of the prompt but the first, with prompt_probs.
+    std::vector<std::vector<TokenProbability>> prompt_probabilities;
+    std::vector<float> prompt_token_probabilities;
 
     bool failed() const {
         return reason == StopReason::failed || reason == StopReason::cancelled ||
                reason == StopReason::timed_out;
     }
-    /// Of a failed one.
+    /// Why it failed.
     Error error() const { return {code, detail, parameter}; }
 };
 

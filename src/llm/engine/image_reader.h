@@ -23,7 +23,7 @@ public:
     bool keep_back(std::vector<Stream*>& active);
     /// Whether it has been computed, and is remembered.
     bool has(const ImagePiece& piece) const { return find(piece) != jobs_.end(); }
-    /// Of an image that is there.
+    /// The embeddings of an image that was read.
     const std::vector<float>& rows(const ImagePiece& piece) const;
 
 private:

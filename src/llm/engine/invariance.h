@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "llm/model/packed_products.h"
+#include "llm/model/packed_kernels.h"
 
 namespace headrace::llm {
 
@@ -12,7 +12,7 @@ namespace headrace::llm {
 /// sequence has, and not on the rows beside it, where keys lie in the cache, or the number of threads.
 class Invariance {
 public:
-    /// After require_packed_products(): those do that.
+    /// After require_packed_kernels(): those do that.
     Invariance() : make_invariant_(find_make_invariant()) {}
 
     /// Before the context is made, which must not outlive this.

@@ -1,16 +1,14 @@
 #include "llm/engine/registry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "llm/checks/model_file.h"
+#include "llm/engine/memory_file.h"
 #include "llm/model/placement.h"
 
 namespace headrace::llm {
@@ -25,7 +23,7 @@ std::string identity_of(const std::string& path) {
                        file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-/// Of all files that weights and adapters come from. Those that are missing are an error of the load.
+/// Identifies all files of weights and adapters. A missing one is an error of the load.
 std::string identity_of(const std::string& path, const ModelFile& file, const ModelSettings& settings) {
     std::string all = identity_of(path);
     for (const std::string& part : file.parts) all += ' ' + identity_of(part);
@@ -138,7 +136,7 @@ Result<Runner> open_at_once(const std::string& path, const ModelFile& file, cons
 
 Result<Runner> open_runner(const std::string& path, const EngineSettings& settings) {
     if (settings.context.batch_invariant)
-        if (const Status loaded = require_packed_products(); !loaded.ok())
+        if (const Status loaded = require_packed_kernels(); !loaded.ok())
             return loaded.error().of_parameter("batch_invariant");
     // Another file may be put in one's place at any time. What was read of the one and of the other is thrown
     // away: keys and values on disk would bear the wrong one's name.
@@ -156,27 +154,10 @@ Result<Runner> open_runner(const std::string& path, const EngineSettings& settin
 }
 
 Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings) {
-    const int file = memfd_create("headrace-model", MFD_CLOEXEC);
-    if (file < 0) return failure(Code::io, "no memory file for a model: {}", std::strerror(errno));
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t written = write(file, bytes.data() + done, bytes.size() - done);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) {
-            const int error = errno;
-            close(file);
-            return failure(Code::out_of_memory, "{} bytes of a model cannot be copied: {}", bytes.size(),
-                           std::strerror(error));
-        }
-        done += static_cast<std::size_t>(written);
-    }
-    const std::string path = fmt::format("/proc/self/fd/{}", file);
-    Result<Runner> runner = open_runner(path, settings);
-    close(file);  // what llama.cpp has mapped stays
+    HR_ASSIGN(const MemoryFile file, MemoryFile::of(bytes));
+    Result<Runner> runner = open_runner(file.path(), settings);
     if (runner.ok()) return runner;
-    Error error = runner.error();  // whoever gave bytes knows of no file
-    for (std::size_t at = error.message.find(path); at != std::string::npos; at = error.message.find(path))
-        error.message.replace(at, path.size(), "the model in memory");
-    return error;
+    return file.within(runner.error());
 }
 
 RegistryStatistics registry_statistics() {

@@ -314,14 +314,23 @@ Result<llama_token> Sampler::next_token(llama_context* context, int index) {
     }
 }
 
+Status Sampler::check_logits(const float* logits) const {
+    if (!std::isnan(logits[0]) || largest(logits, vocabulary_) != vocabulary_) return success();
+    return failure(Code::backend_failure,
+                   "the model computes no numbers (NaN): its weights are damaged, which check_tensors finds "
+                   "when it is loaded, or too large for their type");
+}
+
+Result<Sampler::Choice> Sampler::expected(llama_context* context, int index, llama_token token) const {
+    HR_TRY(check_logits(llama_get_logits_ith(context, index)));
+    Choice choice{.token = token};
+    show_model(probabilities(context, index), choice);
+    return choice;
+}
+
 /// What is likely is taken down before the next position is sampled: the chain holds one at a time.
 Result<Sampler::Choice> Sampler::choose(llama_context* context, int index) {
-    const float* logits = llama_get_logits_ith(context, index);
-    if (std::isnan(logits[0]) && largest(logits, vocabulary_) == vocabulary_)
-        return failure(
-            Code::backend_failure,
-            "the model computes no numbers (NaN): its weights are damaged, which check_tensors finds "
-            "when it is loaded, or too large for their type");
+    HR_TRY(check_logits(llama_get_logits_ith(context, index)));
     Choice choice{};
     // Those of the model's choice, before the filter changes the logits.
     std::vector<llama_token_data> all;

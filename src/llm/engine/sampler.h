@@ -34,6 +34,9 @@ public:
     Result<std::vector<Choice>> sample(llama_context* context, const std::vector<int>& indices,
                                        const Tokens& draft);
 
+    /// A token that came at a position of the last batch without being chosen, as the model expected it.
+    Result<Choice> expected(llama_context* context, int index, llama_token token) const;
+
     /// Whether a special token shows in the text.
     bool preserves(llama_token token) const { return preserved_.contains(token); }
 
@@ -55,6 +58,7 @@ private:
           vocabulary_(vocabulary),
           shown_(static_cast<std::size_t>(std::max(settings.sampling.n_probs, 0))) {}
     static bool has_patterns(const SamplingSettings& settings);
+    Status check_logits(const float* logits) const;
     Result<Choice> choose(llama_context* context, int index);
     Status count_searched(const llama_vocab* vocab, llama_token token);
     Result<llama_token> next_token(llama_context* context, int index);

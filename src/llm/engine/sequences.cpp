@@ -85,7 +85,7 @@ int Sequences::extend(Id id, const Tokens& prompt) {
     Entry& own = entries_[id];
     if (!divisible_) return static_cast<int>(own.tokens.size());
     const std::size_t most = prompt.size() - 1;
-    // Of an image that was read in part all is taken: its tokens may have one position.
+    // An image that was read in part is taken whole: its tokens may have one position.
     const std::size_t begin = without_cut_image(prompt, own.tokens.size());
     for (Id other = 0; other < static_cast<Id>(entries_.size()); ++other) {
         if (other == id || !entries_[other].used || entries_[other].variant != own.variant ||
@@ -225,7 +225,7 @@ void Sequences::save(Id id) {
         keep({*std::move(state), entry.last_used, entry.exact});
 }
 
-/// None where it has more bytes than that, or llama.cpp does not give it.
+/// The state of a sequence; none where it has more bytes than that, or llama.cpp gives none.
 std::optional<PromptState> Sequences::read_state(Id id, std::size_t most_bytes) const {
     const std::size_t bytes = llama_state_seq_get_size(context_, id);
     if (bytes == 0 || bytes > most_bytes) return std::nullopt;

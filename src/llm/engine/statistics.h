@@ -18,11 +18,11 @@ struct EngineStatistics : LoopStatistics {
     std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, drafted = 0, accepted = 0;
     std::uint64_t overtaken_steps = 0, pauses = 0, shifts = 0, evictions = 0;
     std::size_t remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
-    /// Of the cache on disk: disk_cached_tokens of prompts came from there, and are in cached_tokens, too.
+    /// The cache on disk; disk_cached_tokens came from there, and are counted in cached_tokens, too.
     std::uint64_t disk_cached_tokens = 0, disk_written_tokens = 0, disk_failures = 0;
     std::size_t disk_cache_bytes = 0;
     int context_tokens = 0, threads = 0;
-    /// Of steps that read prompts, and of those in which streams decode; a step may be both.
+    /// Times of steps that read prompts, and of those in which streams decode; a step may be both.
     double prompt_ms = 0, decode_ms = 0, step_ms_longest = 0;
     std::uint64_t stream_steps = 0;          ///< streams that had a part in a step, of all steps
     std::size_t longest_stream = 0;          ///< tokens of prompt and answer

@@ -54,7 +54,7 @@ struct StoredPrompts::Delivery {
         changed.wait(lock, [&] { return is_cancelled || blocks.size() < kMostAhead; });
         return !is_cancelled;
     }
-    /// None where nothing has come yet; complete: nothing will.
+    /// The next block; none where none has come yet. complete: none will.
     std::optional<BlockFolder::Block> take(bool& complete) {
         const std::lock_guard lock(mutex);
         complete = is_complete && blocks.empty();
@@ -95,7 +95,7 @@ BlockOrigin StoredPrompts::origin_of(std::uint64_t variant) {
     return {store_.model, variant, store_.block_size};
 }
 
-/// Of a block's tokens, as this engine has computed prompts so far; 0 where it has not.
+/// Time to compute a block's tokens, from the prompts so far; 0 where there were none.
 double StoredPrompts::compute_ms() const {
     if (counters_.prompt_tokens < store_.block_size) return 0;
     return counters_.prompt_ms / static_cast<double>(counters_.prompt_tokens) *

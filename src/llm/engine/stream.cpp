@@ -21,6 +21,13 @@ std::uint64_t variant_of(const RequestSettings& settings) {
     return hash;
 }
 
+std::vector<TokenProbability> likeliest_of(const Sampler::Choice& choice) {
+    std::vector<TokenProbability> row;
+    for (const llama_token_data& entry : choice.likeliest)
+        row.push_back({.token = entry.id, .probability = entry.p});
+    return row;
+}
+
 }  // namespace
 
 Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditions conditions)
@@ -37,6 +44,9 @@ Stream::Stream(std::shared_ptr<Generation> shared, Sampler chooser, StopConditio
 Result<std::unique_ptr<Stream>> Stream::create(const Model& model, std::shared_ptr<Generation> generation,
                                                int context_size) {
     const GenerationRequest& request = generation->request();
+    if (request.settings.prompt_probs && !request.images.empty())
+        return invalid("prompt_probs: a prompt with images has none; leave it out")
+            .of_parameter("prompt_probs");
     const int left = context_size - static_cast<int>(request.prompt.size());
     const int most = request.settings.n_predict < 0 ? left : std::min(left, request.settings.n_predict);
     HR_ASSIGN(Sampler sampler, Sampler::create(model, request.settings, request.prompt));
@@ -109,11 +119,13 @@ void Stream::show_progress(Clock::time_point now) {
 
 void Stream::note_probabilities(const Sampler::Choice& choice) {
     if (settings().sampling.n_probs <= 0) return;
-    std::vector<TokenProbability> row;
-    for (const llama_token_data& entry : choice.likeliest)
-        row.push_back({.token = entry.id, .probability = entry.p});
-    outcome.probabilities.push_back(std::move(row));
+    outcome.probabilities.push_back(likeliest_of(choice));
     outcome.token_probabilities.push_back(choice.probability);
+}
+
+void Stream::take_prompt(const Sampler::Choice& expected) {
+    outcome.prompt_probabilities.push_back(likeliest_of(expected));
+    outcome.prompt_token_probabilities.push_back(expected.probability);
 }
 
 void Stream::end(StopReason reason, std::string detail) {

@@ -30,12 +30,22 @@ struct Stream {
     std::size_t position(std::size_t index) const {
         return has_images() ? position_of(tokens, index) : index;
     }
+    /// Whether what the model says after the token with that index is wanted as the next one's probability.
+    bool wants_probability_after(std::size_t index) const {
+        return settings().prompt_probs && index + 1 < prompt_size &&
+               index >= outcome.prompt_token_probabilities.size();
+    }
+    bool wants_prompt_probabilities() const {
+        return wants_probability_after(outcome.prompt_token_probabilities.size());
+    }
     bool has_ended() const { return outcome.reason != StopReason::none; }
     const RequestSettings& settings() const { return generation->request().settings; }
     LogContext log_context() const { return {generation->request().session, generation->id()}; }
 
     /// Takes a token that was chosen: its text goes to the caller. True when the generation is over.
     bool take(const Sampler::Choice& choice, const Model& model, Clock::time_point now);
+    /// The next token of the prompt, as the model expected it.
+    void take_prompt(const Sampler::Choice& expected);
     void end(StopReason reason, std::string detail = {});
     void fail(const Error& error);
     /// Tells the caller how much of the prompt was read, if that is wanted.

@@ -39,7 +39,7 @@ struct GrammarRules {
     bool is_end(std::uint32_t element) const { return elements[element].kind == Element::Kind::end; }
 };
 
-/// Of a text that check_grammar has passed. Nothing for a grammar with single tokens of a vocabulary
+/// The rules of a text that check_grammar has passed. None for a grammar with tokens of a vocabulary
 /// (`<[5]>`).
 std::optional<GrammarRules> read_grammar_rules(std::string_view source);
 

@@ -14,9 +14,9 @@ class Grammars {
 public:
     explicit Grammars(const llama_vocab* vocab) : vocab_(vocab) {}
 
-    /// Of a grammar that was asked for before; null of another.
+    /// The automaton of a grammar that was asked for before; else null.
     std::shared_ptr<GrammarAutomaton> find(const std::string& text);
-    /// Of one that check_grammar and llama.cpp take. Null: it has single tokens, which no automaton here
+    /// The automaton of a grammar that llama.cpp takes. Null: it has single tokens, which no automaton here
     /// knows.
     std::shared_ptr<GrammarAutomaton> automaton(const std::string& text);
     /// An empty one in the place of one that is full, unless it has been replaced already.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "llm/engine/memory_file.h"
 #include "llm/hosting/given_parameters.h"
 #include "llm/log/log_settings.h"
 #include "llm/service/model_names.h"
@@ -20,10 +21,11 @@ Result<ModelSlots::Id> GuestModels::load(std::string_view name, const GivenParam
     HR_ASSIGN(const std::string path, model_path(name, settings_));
     HR_ASSIGN(Load load, read(given));
     load.names.add(path, std::string(name));
-    log_notes(load.warnings);
-    return add(
-        open_model(std::string(name), path, std::move(load.settings), with_own_warnings(load.warnings)),
-        std::move(load.names), replaces);
+    Result<Share> taken = share(path, load);
+    if (!taken.ok()) return load.names.within(taken.error());
+    log_warnings(load.warnings);
+    auto opened = open_model(std::string(name), path, load.settings, with_own_warnings(load.warnings));
+    return add(std::move(opened), std::move(load.names), std::move(taken).value(), replaces);
 }
 
 Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const GivenParameters& given,
@@ -35,9 +37,11 @@ Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const Giv
         load.warnings.push_back(
             {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
     }
-    log_notes(load.warnings);
-    return add(open_model_bytes(bytes, std::move(load.settings), with_own_warnings(load.warnings)),
-               std::move(load.names), replaces);
+    Result<Share> taken = share_of_bytes(bytes, load);
+    if (!taken.ok()) return load.names.within(taken.error());
+    log_warnings(load.warnings);
+    auto opened = open_model_bytes(bytes, load.settings, with_own_warnings(load.warnings));
+    return add(std::move(opened), std::move(load.names), std::move(taken).value(), replaces);
 }
 
 Result<GuestModels::Load> GuestModels::read(const GivenParameters& given) const {
@@ -80,14 +84,58 @@ Status GuestModels::confine(Load& load) const {
     return success();
 }
 
-Notes GuestModels::with_own_warnings(const Notes& warnings) const {
-    Notes all = warnings_;
+Warnings GuestModels::with_own_warnings(const Warnings& warnings) const {
+    Warnings all = warnings_;
     all.insert(all.end(), warnings.begin(), warnings.end());
     return all;
 }
 
-Result<ModelSlots::Id> GuestModels::add(Result<LoadedModel> opened, GuestNames names, bool replaces) {
+/// Of a model that is loaded alike already: it takes no more memory.
+GuestModels::Share GuestModels::known_share(const std::string& path, const EngineSettings& settings) const {
+    for (const auto& [id, model] : slots_.all())
+        if (model.share && model.share->path == path && model.share->asked == settings) return model.share;
+    return nullptr;
+}
+
+/// Remembered prompts get what the budget has for them.
+void GuestModels::fit_cache(const ModelShare& share, Load& load) const {
+    int& mib = load.settings.cache.ram_mib;
+    if (mib != settings_.cache.ram_mib && mib != share.cache_mib)
+        load.warnings.push_back(
+            {"ram_mib", fmt::format("remembered prompts get {} MiB in place of {}: a quarter at most of what "
+                                    "the host's max_memory_bytes leaves",
+                                    share.cache_mib, mib)});
+    mib = share.cache_mib;
+}
+
+Result<GuestModels::Share> GuestModels::share(const std::string& path, Load& load) const {
+    if (!budget_->is_limited()) return Share();
+    Share share = known_share(path, load.settings);
+    if (!share) {
+        HR_ASSIGN(ModelShare made, share_for_model(path, false, load.settings, budget_));
+        share = std::make_shared<const ModelShare>(std::move(made));
+    }
+    fit_cache(*share, load);
+    return share;
+}
+
+Result<GuestModels::Share> GuestModels::share_of_bytes(std::string_view bytes, Load& load) const {
+    if (!budget_->is_limited()) return Share();
+    HeldMemory copied(budget_);
+    HR_TRY(copied.become(bytes.size(), "the model"));
+    HR_ASSIGN(const MemoryFile file, MemoryFile::of(bytes));
+    HR_TRY(copied.become(0, {}));
+    Result<ModelShare> made = share_for_model(file.path(), true, load.settings, budget_);
+    if (!made.ok()) return file.within(made.error());
+    auto share = std::make_shared<const ModelShare>(std::move(made).value());
+    fit_cache(*share, load);
+    return Share(std::move(share));
+}
+
+Result<ModelSlots::Id> GuestModels::add(Result<LoadedModel> opened, GuestNames names, Share share,
+                                        bool replaces) {
     if (!opened.ok()) return names.within(opened.error());
+    opened.value().share = std::move(share);
     const Settings& settings = opened.value().settings;
     // The only configuration that a guest of some runtimes can give is that of its model.
     if (settings.session != settings_.session) sessions_.limit(settings.session);

@@ -16,8 +16,13 @@ namespace headrace::llm {
 class GuestModels {
 public:
     /// warnings: of the settings, for every reply. sessions: those that a load's configuration may limit.
-    GuestModels(Settings settings, Notes warnings, Sessions& sessions)
-        : settings_(std::move(settings)), warnings_(std::move(warnings)), sessions_(sessions) {}
+    /// budget: of all that they take.
+    GuestModels(Settings settings, Warnings warnings, Sessions& sessions,
+                std::shared_ptr<MemoryBudget> budget)
+        : settings_(std::move(settings)),
+          warnings_(std::move(warnings)),
+          sessions_(sessions),
+          budget_(std::move(budget)) {}
 
     /// replaces: whether a load takes the place of the first model when the parameters say nothing else; one
     /// that fails changes nothing.
@@ -37,17 +42,23 @@ public:
 private:
     struct Load {
         Settings settings;
-        Notes warnings;
+        Warnings warnings;
         GuestNames names;
     };
     Result<Load> read(const GivenParameters& given) const;
     Status confine(Load& load) const;
-    Notes with_own_warnings(const Notes& warnings) const;
-    Result<ModelSlots::Id> add(Result<LoadedModel> opened, GuestNames names, bool replaces);
+    using Share = std::shared_ptr<const ModelShare>;
+    Result<Share> share(const std::string& path, Load& load) const;
+    Result<Share> share_of_bytes(std::string_view bytes, Load& load) const;
+    Share known_share(const std::string& path, const EngineSettings& settings) const;
+    void fit_cache(const ModelShare& share, Load& load) const;
+    Warnings with_own_warnings(const Warnings& warnings) const;
+    Result<ModelSlots::Id> add(Result<LoadedModel> opened, GuestNames names, Share share, bool replaces);
 
     const Settings settings_;
-    const Notes warnings_;
+    const Warnings warnings_;
     Sessions& sessions_;
+    const std::shared_ptr<MemoryBudget> budget_;
     ModelSlots slots_;
     mutable std::mutex mutex_;
     std::map<ModelSlots::Id, GuestNames> names_;

@@ -20,7 +20,7 @@ namespace {
 /// What a host's parameters say.
 struct HostSettings {
     llm::Settings settings;
-    llm::Notes warnings;
+    llm::Warnings warnings;
 
     static Result<HostSettings> of(const HostOptions& options) {
         HostSettings host;
@@ -32,7 +32,7 @@ struct HostSettings {
         host.settings.lenient = options.lenient;
         HR_TRY(host.add(options.above));
         if (options.own || options.above) HR_TRY(host.start_log(own_file));
-        llm::log_notes(host.warnings);
+        llm::log_warnings(host.warnings);
         return host;
     }
 
@@ -56,9 +56,11 @@ private:
 
 struct HostedModels::Impl {
     explicit Impl(HostSettings host)
-        : sessions(host.settings.session),
-          models(std::move(host.settings), std::move(host.warnings), sessions) {}
+        : budget(std::make_shared<llm::MemoryBudget>(host.settings.max_memory_bytes)),
+          sessions(host.settings.session, budget),
+          models(std::move(host.settings), std::move(host.warnings), sessions, budget) {}
 
+    const std::shared_ptr<llm::MemoryBudget> budget;
     llm::Sessions sessions;
     llm::GuestModels models;
     llm::Requests requests{models.slots(), sessions};
@@ -67,13 +69,14 @@ struct HostedModels::Impl {
 
 struct HostedConversation::Impl {
     Impl(std::shared_ptr<HostedModels::Impl> of, HostedModels::Id id, std::shared_ptr<llm::Session> opened)
-        : host(std::move(of)), model(id), session(std::move(opened)) {}
+        : host(std::move(of)), model(id), session(std::move(opened)), texts(host->budget) {}
     ~Impl() { close(); }
     void close() {
         if (!closed.exchange(true)) host->sessions.close(session);
     }
     Result<llm::RequestInput> input(const llm::LoadedModel& loaded, const GivenParameters& defaults,
                                     const GivenParameters& parameters) {
+        HR_TRY(host->budget->check());
         llm::RequestInput made{
             .model = model, .group = this, .session = session, .settings = loaded.settings};
         HR_ASSIGN(made.settings, with_given(made.settings, defaults, Level::session, made.warnings));
@@ -98,6 +101,7 @@ struct HostedConversation::Impl {
     const std::shared_ptr<llm::Session> session;
     std::atomic<std::uint64_t> latest_request = 0;
     std::atomic<bool> closed = false;
+    llm::HeldMemory texts;
 };
 
 // A place in a session.
@@ -142,6 +146,12 @@ Embeddings HostedConversation::embed(std::string_view text, const GivenParameter
 void HostedConversation::cancel() { impl_->host->requests.cancel(impl_.get()); }
 
 bool HostedConversation::has_requests() const { return impl_->host->requests.has_any(impl_.get()); }
+
+void HostedConversation::hold(std::size_t bytes, std::string_view what) {
+    throwing([&] { return impl_->texts.become(bytes, what); });
+}
+
+void HostedConversation::note_held(std::size_t bytes) { impl_->texts.note(bytes); }
 
 const std::string& HostedConversation::label() const { return impl_->session->label(); }
 

@@ -53,7 +53,7 @@ public:
     /// Puts some rows of a piece into a batch. position: of the piece's first token.
     void add_rows(llama_batch_ext* batch, const ImagePiece& piece, const std::vector<float>& rows,
                   std::size_t first, std::size_t count, std::size_t position, llama_seq_id sequence) const;
-    /// Of its file.
+    /// The size of its file.
     std::size_t bytes() const;
 
 private:

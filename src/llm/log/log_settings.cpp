@@ -16,8 +16,9 @@ Status set_log(const LogSettings& settings) {
     return set_log(level, settings.format, settings.file);
 }
 
-void log_notes(const Notes& notes, const LogContext& context) {
-    for (const Note& note : notes) HR_LOG(warn, context, "{}: {}", note.parameter, note.message);
+void log_warnings(const Warnings& warnings, const LogContext& context) {
+    for (const Warning& warning : warnings)
+        HR_LOG(warn, context, "{}: {}", warning.parameter, warning.message);
 }
 
 }  // namespace headrace::llm

@@ -1,8 +1,8 @@
 #pragma once
 #include "base/log.h"
 #include "base/result.h"
-#include "llm/notes.h"
 #include "llm/settings.h"
+#include "llm/warnings.h"
 
 namespace headrace::llm {
 
@@ -12,7 +12,7 @@ LogSettings environment_log();
 /// Makes the process's log what the settings say. After an error it is as it was.
 Status set_log(const LogSettings& settings);
 
-/// A warning for each note.
-void log_notes(const Notes& notes, const LogContext& context = {});
+/// A line for each warning.
+void log_warnings(const Warnings& warnings, const LogContext& context = {});
 
 }  // namespace headrace::llm

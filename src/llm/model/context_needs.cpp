@@ -17,6 +17,9 @@ namespace {
 /// Tokens of the largest context that is laid out: its table of cells is allocated.
 constexpr std::uint32_t kMostMeasured = 32768;
 
+/// Of a token's place in the context or in a batch: its position, sequences and part in their order.
+constexpr std::uint64_t kCellBytes = 96;
+
 ContextNeeds measure(const std::string& path, const llama_context_params& params) {
     llama_model_params model = llama_model_default_params();
     ggml_backend_dev_t none = nullptr;
@@ -34,7 +37,7 @@ ContextNeeds measure(const std::string& path, const llama_context_params& params
     return needs;
 }
 
-/// Of larger contexts by what smaller ones take: both grow in proportion.
+/// Needs of large contexts are those of smaller ones, scaled: they grow in proportion.
 ContextNeeds measure_or_predict(const std::string& path, llama_context_params params) {
     if (params.n_ctx <= kMostMeasured || params.embeddings) return measure(path, params);
     const std::uint64_t wanted = params.n_ctx;
@@ -63,6 +66,7 @@ ContextNeeds measure_context(const std::string& path, const ModelFile& file, con
         HR_LOG(debug, {}, "{}: the context cannot be measured: {}", path, e.what());
     }
     expect_llama_errors(false);
+    if (needs.cache) needs.cells = kCellBytes * (std::uint64_t{params.n_ctx} + params.n_batch);
     if (!params.offload_kqv) needs.cache = 0;  // it stays on this machine
     return needs;
 }

@@ -14,6 +14,7 @@ namespace headrace::llm {
 struct ContextNeeds {
     std::uint64_t cache = 0;    ///< of all layers: keys and values, or states
     std::uint64_t compute = 0;  ///< on each device, whatever share of the layers it has: at most so many
+    std::uint64_t cells = 0;    ///< on this machine: what is known of each token's place
 };
 
 /// What llama.cpp would allocate for the context that these settings make of a model; nothing is allocated,

@@ -14,7 +14,7 @@ namespace headrace::llm {
 /// llama.cpp's parameters of a generating context. Errors name the parameter that the model cannot do.
 Result<llama_context_params> context_params(const Model& model, const ContextSettings& settings);
 
-/// Of those, what decides on its memory; known before the model is loaded.
+/// The part that decides on its memory; known before the model is loaded.
 Result<llama_context_params> sized_context_params(const ContextMemory& settings, std::uint32_t trained,
                                                   bool is_divisible);
 

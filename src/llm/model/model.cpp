@@ -17,7 +17,7 @@
 #include "llm/checks/model_metadata.h"
 #include "llm/log/llama_log.h"
 #include "llm/model/context_needs.h"
-#include "llm/model/packed_products.h"
+#include "llm/model/packed_kernels.h"
 #include "llm/model/placement.h"
 #include "loading/backends.h"
 
@@ -53,7 +53,7 @@ ggml_numa_strategy numa_of(const std::string& name) {
     return name == "numactl" ? GGML_NUMA_STRATEGY_NUMACTL : GGML_NUMA_STRATEGY_DISABLED;
 }
 
-/// Of "pattern=type"; ends with an empty one, as llama.cpp wants it. patterns: what they point to.
+/// What "pattern=type" says; the last is empty, as llama.cpp wants it. patterns: what they point to.
 Result<std::vector<llama_model_tensor_buft_override>> buffer_types_of(const std::vector<std::string>& texts,
                                                                       std::vector<std::string>& patterns) {
     std::vector<llama_model_tensor_buft_override> all;
@@ -221,11 +221,11 @@ void start_llama() {
         capture_llama_log();
         llama_backend_init();
         load_all_backends();
-        offer_packed_products();
+        offer_packed_kernels();
     });
 }
 
-Status require_packed_products() {
+Status require_packed_kernels() {
     start_llama();
     const std::lock_guard lock(loading());
     if (find_make_invariant()) return success();
@@ -234,7 +234,7 @@ Status require_packed_products() {
             "batch_invariant needs our own products in place of ggml's, with which this process has loaded a "
             "model: "
             "load the one with batch_invariant first, or name libggml-headrace.so in GGML_BACKEND_PATH");
-    load_packed_products();
+    load_packed_kernels();
     if (find_make_invariant()) return success();
     return unsupported(
         "batch_invariant needs our own products, and libggml-headrace.so is not beside this program or does "

@@ -47,7 +47,7 @@ public:
     Grammars& grammars() const { return *grammars_; }
     /// The file's, under its names; lists are null.
     const Parameters& metadata() const { return metadata_; }
-    /// Of models of one shape, what tells their weights apart.
+    /// A number that tells the weights of models of one shape apart.
     std::uint64_t weights_sample() const { return weights_sample_; }
     /// Whether chats are rendered by the template, and not by what llama.cpp knows of its kind.
     bool uses_jinja() const { return jinja_; }
@@ -93,9 +93,9 @@ private:
 /// Loads ggml's devices and llama.cpp, once per process.
 void start_llama();
 
-/// Has our own products loaded (packed_products.h), also where ggml's are faster and they are not offered.
-/// Errors: a model of this process has ggml's; this machine cannot.
-Status require_packed_products();
+/// Has our own matmul kernels loaded (packed_kernels.h), also where ggml's are faster and they are not
+/// offered. Errors: a model of this process has ggml's; this machine cannot.
+Status require_packed_kernels();
 
 /// Whether ggml has a GPU's device.
 bool has_gpu();

@@ -57,14 +57,14 @@ std::optional<SamplerKind> sampler_of_letter(char letter) {
 }
 
 /// A text holds names (";" between them) or a letter for each sampler.
-Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
+Status read_samplers(ParameterContext& parameter, Settings& settings, const Json& value) {
     std::vector<SamplerKind> samplers;
     const auto add = [&](std::string_view name, std::optional<SamplerKind> found) {
         if (found)
             samplers.push_back(*found);
         else
-            reading.note(false, fmt::format("'{}' names {}, which is no sampler; it is left out", reading.key,
-                                            shown(name)));
+            parameter.warn(false, fmt::format("'{}' names {}, which is no sampler; it is left out",
+                                              parameter.key, shown(name)));
     };
     if (value.is_string()) {
         const std::string& text = value.get_ref<const std::string&>();
@@ -73,13 +73,13 @@ Status read_samplers(Reading& reading, Settings& settings, const Json& value) {
         else
             for (const char& letter : text) add(std::string_view(&letter, 1), sampler_of_letter(letter));
     } else {
-        if (!value.is_array()) return reading.wrong(value, kSamplers.type);
+        if (!value.is_array()) return parameter.wrong(value, kSamplers.type);
         for (const Json& name : value) {
-            if (!name.is_string()) return reading.wrong(value, kSamplers.type);
+            if (!name.is_string()) return parameter.wrong(value, kSamplers.type);
             add(name.get_ref<const std::string&>(), sampler_named(name.get_ref<const std::string&>()));
         }
     }
-    if (samplers.size() > 64) return reading.wrong(value, "a list of at most 64 samplers");
+    if (samplers.size() > 64) return parameter.wrong(value, "a list of at most 64 samplers");
     settings.request.sampling.samplers = std::move(samplers);
     return success();
 }
@@ -93,27 +93,28 @@ Json write_samplers(const Settings& settings) {
 }
 
 /// false forbids the token.
-Result<float> read_bias(const Reading& reading, const Json& value) {
+Result<float> read_bias(const ParameterContext& parameter, const Json& value) {
     if (value.is_boolean() && !value.get<bool>()) return -INFINITY;
     if (!value.is_number() || std::abs(value.get<double>()) > 1e30)
-        return reading.wrong(value, "a number or false, which forbids the token");
+        return parameter.wrong(value, "a number or false, which forbids the token");
     return value.get<float>();
 }
 
-Status add_bias(const Reading& reading, RequestSettings& request, const Json& token, const Json& value) {
-    HR_ASSIGN(const float bias, read_bias(reading, value));
+Status add_bias(const ParameterContext& parameter, RequestSettings& request, const Json& token,
+                const Json& value) {
+    HR_ASSIGN(const float bias, read_bias(parameter, value));
     if (token.is_string()) {
         request.sampling.logit_bias_text.emplace_back(token.get<std::string>(), bias);
         return success();
     }
     HR_ASSIGN(const std::int64_t id,
-              read_integer(reading, token, 0, kMaxInt, "a token id of at least 0 or a text"));
+              read_integer(parameter, token, 0, kMaxInt, "a token id of at least 0 or a text"));
     request.sampling.logit_bias.push_back({static_cast<std::int32_t>(id), bias});
     return success();
 }
 
 /// [[token or text, number or false], ...] or {"token or text": number or false}.
-Status read_logit_bias(Reading& reading, Settings& settings, const Json& value) {
+Status read_logit_bias(ParameterContext& parameter, Settings& settings, const Json& value) {
     settings.request.sampling.logit_bias.clear();
     settings.request.sampling.logit_bias_text.clear();
     if (value.is_object()) {
@@ -121,14 +122,14 @@ Status read_logit_bias(Reading& reading, Settings& settings, const Json& value) 
             std::int64_t id = 0;
             const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), id);
             const bool is_id = error == std::errc{} && end == token.data() + token.size();
-            HR_TRY(add_bias(reading, settings.request, is_id ? Json(id) : Json(token), bias));
+            HR_TRY(add_bias(parameter, settings.request, is_id ? Json(id) : Json(token), bias));
         }
         return success();
     }
-    if (!value.is_array()) return reading.wrong(value, kLogitBias.type);
+    if (!value.is_array()) return parameter.wrong(value, kLogitBias.type);
     for (std::size_t i = 0; i < value.size(); ++i) {
-        Reading entry = reading;
-        entry.key = fmt::format("{}[{}]", reading.key, i);
+        ParameterContext entry = parameter;
+        entry.key = fmt::format("{}[{}]", parameter.key, i);
         if (!value[i].is_array() || value[i].size() != 2)
             return entry.wrong(value[i], "a pair: a token or text, and a number or false");
         HR_TRY(add_bias(entry, settings.request, value[i][0], value[i][1]));
@@ -147,31 +148,32 @@ Json write_logit_bias(const Settings& settings) {
 }
 
 /// A number as n_probs, or the chat API's switch beside top_logprobs.
-Status read_logprobs(Reading& reading, Settings& settings, const Json& value) {
+Status read_logprobs(ParameterContext& parameter, Settings& settings, const Json& value) {
     int& n_probs = settings.request.sampling.n_probs;
     if (value.is_boolean()) {
         constexpr int kChatDefault = 20;
         n_probs = !value.get<bool>() ? 0 : n_probs > 0 ? n_probs : kChatDefault;
         return success();
     }
-    HR_ASSIGN(const double count, number_within(reading, value, reject(0, kMaxInt), kLogprobs.type));
-    if (std::trunc(count) != count) return reading.wrong(value, kLogprobs.type);
+    HR_ASSIGN(const double count, number_within(parameter, value, reject(0, kMaxInt), kLogprobs.type));
+    if (std::trunc(count) != count) return parameter.wrong(value, kLogprobs.type);
     n_probs = static_cast<int>(count);
     return success();
 }
 
 /// is_strict: what cannot be kept to is an error.
-Status store_schema(const Reading& reading, Settings& settings, const Json& value, bool is_strict = false) {
-    if (!value.is_object() && !value.is_boolean()) return reading.wrong(value, kJsonSchema.type);
-    HR_TRY(check_schema(reading, "", value, is_strict));
-    if (value == false) return reading.wrong(value, "a schema that some value fits");
+Status store_schema(const ParameterContext& parameter, Settings& settings, const Json& value,
+                    bool is_strict = false) {
+    if (!value.is_object() && !value.is_boolean()) return parameter.wrong(value, kJsonSchema.type);
+    HR_TRY(check_schema(parameter, "", value, is_strict));
+    if (value == false) return parameter.wrong(value, "a schema that some value fits");
     const bool anything = value == true || (value.is_object() && value.empty());
     settings.request.json_schema = anything ? R"({"type":"object"})" : value.dump();
     return success();
 }
 
-Status read_json_schema(Reading& reading, Settings& settings, const Json& value) {
-    if (!value.is_string()) return store_schema(reading, settings, value);
+Status read_json_schema(ParameterContext& parameter, Settings& settings, const Json& value) {
+    if (!value.is_string()) return store_schema(parameter, settings, value);
     // A schema may be given as its text; an empty one takes an inherited schema back.
     const std::string& text = value.get_ref<const std::string&>();
     if (text.empty()) {
@@ -179,8 +181,8 @@ Status read_json_schema(Reading& reading, Settings& settings, const Json& value)
         return success();
     }
     HR_ASSIGN(const Json schema,
-              parse_json(text, fmt::format("'{}' is a text that is no JSON", reading.key)));
-    return store_schema(reading, settings, schema);
+              parse_json(text, fmt::format("'{}' is a text that is no JSON", parameter.key)));
+    return store_schema(parameter, settings, schema);
 }
 
 Json write_json_schema(const Settings& settings) {
@@ -190,27 +192,28 @@ Json write_json_schema(const Settings& settings) {
 
 /// OpenAI's {"type": "json_schema", "json_schema": {"schema": {...}}}; llama-server has the schema beside the
 /// type, too.
-Status read_response_format(Reading& reading, Settings& settings, const Json& value) {
+Status read_response_format(ParameterContext& parameter, Settings& settings, const Json& value) {
     if (!value.is_object() || !value.contains("type") || !value["type"].is_string())
-        return reading.wrong(value, kResponseFormat.type);
+        return parameter.wrong(value, kResponseFormat.type);
     const std::string& type = value["type"].get_ref<const std::string&>();
     if (type == "text") {
         settings.request.json_schema.clear();
         return success();
     }
     if (type == "json_object")
-        return store_schema(reading, settings, value.contains("schema") ? value["schema"] : Json::object());
-    if (type != "json_schema") return reading.wrong(value, kResponseFormat.type);
+        return store_schema(parameter, settings, value.contains("schema") ? value["schema"] : Json::object());
+    if (type != "json_schema") return parameter.wrong(value, kResponseFormat.type);
     const Json& holder = value.contains("json_schema") ? value["json_schema"] : value;
-    if (!holder.is_object() || !holder.contains("schema")) return reading.wrong(value, kResponseFormat.type);
-    HR_ASSIGN(bool is_strict, strictness(reading, "", holder));
+    if (!holder.is_object() || !holder.contains("schema"))
+        return parameter.wrong(value, kResponseFormat.type);
+    HR_ASSIGN(bool is_strict, strictness(parameter, "", holder));
     if (&holder != &value && value.contains("strict")) {
-        HR_ASSIGN(const bool beside, strictness(reading, "", value));
+        HR_ASSIGN(const bool beside, strictness(parameter, "", value));
         is_strict = is_strict || beside;
-        reading.note(true,
-                     fmt::format("'{}.strict' belongs into 'json_schema', beside 'schema'", reading.key));
+        parameter.warn(true,
+                       fmt::format("'{}.strict' belongs into 'json_schema', beside 'schema'", parameter.key));
     }
-    return store_schema(reading, settings, holder["schema"], is_strict);
+    return store_schema(parameter, settings, holder["schema"], is_strict);
 }
 
 constexpr std::string_view kTriggerTypes[] = {"token", "word", "pattern", "pattern_full"};
@@ -219,42 +222,42 @@ constexpr std::string_view kTriggerMustBe =
     "and, "
     "of type token, \"token\" (an id)";
 
-Result<GrammarTrigger> read_trigger(const Reading& reading, const Json& value) {
+Result<GrammarTrigger> read_trigger(const ParameterContext& parameter, const Json& value) {
     GrammarTrigger trigger;
     if (value.is_string()) {
         trigger.value = value.get<std::string>();
     } else {
-        if (!value.is_object()) return reading.wrong(value, kTriggerMustBe);
+        if (!value.is_object()) return parameter.wrong(value, kTriggerMustBe);
         if (value.contains("type")) {
             const Json& type = value["type"];
             std::size_t number = 0;
             while (number < std::size(kTriggerTypes) && type != kTriggerTypes[number] && type != Json(number))
                 ++number;
-            if (number == std::size(kTriggerTypes)) return reading.wrong(value, kTriggerMustBe);
+            if (number == std::size(kTriggerTypes)) return parameter.wrong(value, kTriggerMustBe);
             trigger.type = static_cast<GrammarTrigger::Type>(number);
         }
         if (value.contains("value") && value["value"].is_string())
             trigger.value = value["value"].get<std::string>();
         if (value.contains("token")) {
             HR_ASSIGN(const std::int64_t token,
-                      read_integer(reading, value["token"], 0, kMaxInt, "a token id"));
+                      read_integer(parameter, value["token"], 0, kMaxInt, "a token id"));
             trigger.token = static_cast<std::int32_t>(token);
         }
     }
     const bool is_token = trigger.type == GrammarTrigger::Type::token;
-    if (is_token ? trigger.token < 0 : trigger.value.empty()) return reading.wrong(value, kTriggerMustBe);
+    if (is_token ? trigger.token < 0 : trigger.value.empty()) return parameter.wrong(value, kTriggerMustBe);
     if (const Status fit = check_trigger(trigger); !fit.ok())
-        return fit.error().within(fmt::format("'{}' is the {} \"{:.60}\"", reading.key,
+        return fit.error().within(fmt::format("'{}' is the {} \"{:.60}\"", parameter.key,
                                               is_pattern(trigger) ? "pattern" : "word", trigger.value));
     return trigger;
 }
 
 constexpr std::string_view kTriggerPatternsMustBe = "{\"enabled\": true or false, \"patterns\": texts}";
-constexpr std::size_t kMostMembers = 16;  // each that is not known has a note
+constexpr std::size_t kMostMembers = 16;  // each that is not known has a warning
 
 /// What other backends have under this name: patterns that end an answer.
-Status read_trigger_patterns(const Reading& reading, Settings& settings, const Json& value) {
-    if (value.size() > kMostMembers) return reading.wrong(value, kTriggerPatternsMustBe);
+Status read_trigger_patterns(const ParameterContext& parameter, Settings& settings, const Json& value) {
+    if (value.size() > kMostMembers) return parameter.wrong(value, kTriggerPatternsMustBe);
     std::vector<std::string> patterns;
     bool enabled = true;
     for (const auto& [name, member] : value.items()) {
@@ -262,12 +265,12 @@ Status read_trigger_patterns(const Reading& reading, Settings& settings, const J
         if (name == "enabled" && member.is_boolean()) {
             enabled = member.get<bool>();
         } else if (name == "patterns" && member.is_array()) {
-            Reading list = reading;
+            ParameterContext list = parameter;
             list.key += ".patterns";
             HR_TRY(read_strings(list, member, patterns));
         } else {
-            reading.note(true, fmt::format("'{}.{}' is {}, which is not used; the whole must be {}",
-                                           reading.key, name, shown(member), kTriggerPatternsMustBe));
+            parameter.warn(true, fmt::format("'{}.{}' is {}, which is not used; the whole must be {}",
+                                             parameter.key, name, shown(member), kTriggerPatternsMustBe));
         }
     }
     if (!enabled) patterns.clear();
@@ -275,13 +278,13 @@ Status read_trigger_patterns(const Reading& reading, Settings& settings, const J
     return success();
 }
 
-Status read_grammar_triggers(Reading& reading, Settings& settings, const Json& value) {
-    if (value.is_object() && reading.lenient) return read_trigger_patterns(reading, settings, value);
-    if (!value.is_array() || value.size() > 256) return reading.wrong(value, kGrammarTriggers.type);
+Status read_grammar_triggers(ParameterContext& parameter, Settings& settings, const Json& value) {
+    if (value.is_object() && parameter.lenient) return read_trigger_patterns(parameter, settings, value);
+    if (!value.is_array() || value.size() > 256) return parameter.wrong(value, kGrammarTriggers.type);
     std::vector<GrammarTrigger> triggers;
     for (const Json& item : value) {
-        Reading entry = reading;
-        entry.key = fmt::format("{}[{}]", reading.key, triggers.size());
+        ParameterContext entry = parameter;
+        entry.key = fmt::format("{}[{}]", parameter.key, triggers.size());
         HR_ASSIGN(triggers.emplace_back(), read_trigger(entry, item));
     }
     settings.request.sampling.grammar_triggers = std::move(triggers);

@@ -9,7 +9,7 @@ namespace headrace::llm {
 /// number that is not finite, bytes that are no UTF-8, sections that are nested deeper than kMaxJsonDepth.
 Result<Json> checked_json_of(const Parameters& parameters);
 
-/// Of an object: see parameter_of.
+/// The members of an object, each as parameter_of reads it.
 Parameters parameters_of(const Json& object);
 
 }  // namespace headrace::llm

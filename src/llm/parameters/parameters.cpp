@@ -23,8 +23,8 @@ struct Given {
 /// Finds out which rows the keys of an object mean.
 class Walk {
 public:
-    Walk(Level level, bool lenient, Findings& findings)
-        : level_(level), lenient_(lenient), findings_(findings) {}
+    Walk(Level level, bool lenient, Diagnostics& diagnostics)
+        : level_(level), lenient_(lenient), findings_(diagnostics) {}
 
     std::map<const Row*, Given> given;
 
@@ -47,24 +47,24 @@ public:
 
     void finish() {
         if (unknown_ > kMaxUnknown)
-            note(true, "", fmt::format("{} more parameters are not known", unknown_ - kMaxUnknown));
+            warn(true, "", fmt::format("{} more parameters are not known", unknown_ - kMaxUnknown));
     }
 
 private:
-    void note(bool strict, const std::string& key, std::string message) {
+    void warn(bool strict, const std::string& key, std::string message) {
         findings_.push_back({{key, std::move(message)}, strict});
     }
 
     void take(const Row& row, const std::string& key, const Json& value) {
         if (row.ignored())
-            return note(false, key, fmt::format("'{}' has no effect: {}", shortened(key), row.summary));
+            return warn(false, key, fmt::format("'{}' has no effect: {}", shortened(key), row.summary));
         if (row.level < level_)
-            return note(true, key,
+            return warn(true, key,
                         fmt::format("'{}' belongs into the {}'s configuration and is ignored here",
                                     shortened(key), level_name(row.level)));
         const auto [at, added] = given.try_emplace(&row, Given{key, &value});
         if (!added)
-            note(true, key,
+            warn(true, key,
                  fmt::format("'{}' is ignored, as '{}' is the same parameter", shortened(key),
                              shortened(at->second.key)));
     }
@@ -72,11 +72,11 @@ private:
     void unknown(const std::string& key, const std::vector<std::string>& parts, const Json& value) {
         if (++unknown_ > kMaxUnknown) return;
         if (!value.is_object() && is_section(parts))
-            return note(true, shortened(key),
+            return warn(true, shortened(key),
                         fmt::format("'{}' is {}; it must be an object of parameters; it is left out",
                                     shortened(key), shown(value)));
         const std::string best = suggestion(parts, level_, value.is_object());
-        note(true, shortened(key),
+        warn(true, shortened(key),
              fmt::format("'{}' is not known{}", shortened(key),
                          best.empty() ? std::string() : fmt::format("; did you mean '{}'?", best)));
     }
@@ -89,51 +89,52 @@ private:
 
     const Level level_;
     const bool lenient_;
-    Findings& findings_;
+    Diagnostics& findings_;
     std::size_t unknown_ = 0;
 };
 
 /// Without this a program would run with what it meant to confine its callers by, and did not.
 bool confines_callers(const Row& row) { return row.section() == "service"; }
 
-/// Stores a value. Read leniently, one that cannot be taken is a note, and the setting stays as it was.
-Status take_value(const Reading& reading, const Json& value, Settings& settings) {
-    if (!reading.lenient) {
-        const Status status = read_value(reading, value, settings);
-        return status.ok() ? success() : Status(status.error().of_parameter(reading.key));
+/// Stores a value. Read leniently, one that cannot be taken is a warning, and the setting stays as it was.
+Status take_value(const ParameterContext& parameter, const Json& value, Settings& settings) {
+    if (!parameter.lenient) {
+        const Status status = read_value(parameter, value, settings);
+        return status.ok() ? success() : Status(status.error().of_parameter(parameter.key));
     }
     Settings changed = settings;
-    const Status status = read_value(reading, value, changed);
+    const Status status = read_value(parameter, value, changed);
     if (status.ok())
         settings = std::move(changed);
     else
-        reading.note(true, status.error().message + "; it is left out");
+        parameter.warn(true, status.error().message + "; it is left out");
     return success();
 }
 
-Result<Settings> with_object(const Settings& base, const Json& object, Level level, Notes& notes) {
-    Findings findings;
-    Walk walk(level, base.lenient, findings);
+Result<Settings> with_object(const Settings& base, const Json& object, Level level, Warnings& warnings) {
+    Diagnostics diagnostics;
+    Walk walk(level, base.lenient, diagnostics);
     walk.object(object, "", {});
     walk.finish();
 
     Settings settings = base;
-    Change change{base, settings, {}, findings};
+    ParameterUpdate update{base, settings, {}, diagnostics};
     for (const Row* row : parameter_rows()) {
         const auto at = walk.given.find(row);
         if (at == walk.given.end()) continue;
         const bool lenient = base.lenient && !confines_callers(*row);
-        const Reading reading{*row, at->second.key, level, findings, lenient};
-        HR_TRY(take_value(reading, *at->second.value, settings));
-        change.given.insert(row->path);
+        const ParameterContext parameter{*row, at->second.key, level, diagnostics, lenient};
+        HR_TRY(take_value(parameter, *at->second.value, settings));
+        update.given.insert(row->path);
     }
-    HR_TRY(check_together(change));
+    HR_TRY(check_together(update));
 
     const auto refused =
-        std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.strict; });
-    if (settings.strict && refused != findings.end())
-        return invalid("{} ('strict' is true)", refused->note.message).of_parameter(refused->note.parameter);
-    for (Finding& finding : findings) notes.push_back(std::move(finding.note));
+        std::find_if(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& f) { return f.strict; });
+    if (settings.strict && refused != diagnostics.end())
+        return invalid("{} ('strict' is true)", refused->warning.message)
+            .of_parameter(refused->warning.parameter);
+    for (Diagnostic& diagnostic : diagnostics) warnings.push_back(std::move(diagnostic.warning));
     return settings;
 }
 
@@ -153,15 +154,16 @@ std::string_view level_name(Level level) {
     return kNames[static_cast<std::size_t>(level)];
 }
 
-Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level, Notes& notes) {
+Result<Settings> with_parameters(const Settings& base, std::string_view json, Level level,
+                                 Warnings& warnings) {
     HR_ASSIGN(const Json object, parse_object(json));
-    return with_object(base, object, level, notes);
+    return with_object(base, object, level, warnings);
 }
 
 Result<Settings> with_parameters(const Settings& base, const Parameters& parameters, Level level,
-                                 Notes& notes) {
+                                 Warnings& warnings) {
     HR_ASSIGN(const Json object, checked_json_of(parameters));
-    return with_object(base, object, level, notes);
+    return with_object(base, object, level, warnings);
 }
 
 }  // namespace headrace::llm

@@ -7,12 +7,12 @@
 namespace headrace::llm {
 namespace {
 
-Status check_grammar(const Change& change) {
-    RequestSettings& request = change.settings.request;
-    const bool schema_given = change.has({"grammar.json_schema", "grammar.response_format"});
+Status check_grammar(const ParameterUpdate& update) {
+    RequestSettings& request = update.settings.request;
+    const bool schema_given = update.has({"grammar.json_schema", "grammar.response_format"});
     if (!request.grammar.empty() && !request.json_schema.empty()) {
-        if (schema_given == change.has({"grammar.gbnf"})) {
-            HR_TRY(change.settle("json_schema",
+        if (schema_given == update.has({"grammar.gbnf"})) {
+            HR_TRY(update.settle("json_schema",
                                  invalid("'grammar' and 'json_schema' exclude each other; give one of them"),
                                  "the grammar is kept"));
             request.json_schema.clear();
@@ -21,66 +21,66 @@ Status check_grammar(const Change& change) {
     if (!request.grammar.empty() && !request.json_schema.empty()) {
         // The nearer of the two replaces an inherited one.
         (schema_given ? request.grammar : request.json_schema).clear();
-        change.note(schema_given ? "grammar" : "json_schema", false,
+        update.warn(schema_given ? "grammar" : "json_schema", false,
                     fmt::format("'{}' replaces the inherited {}", schema_given ? "json_schema" : "grammar",
                                 schema_given ? "grammar" : "json_schema"));
     }
     const auto& triggers = request.sampling.grammar_triggers;
     if (request.grammar_lazy && triggers.empty()) {
-        HR_TRY(change.settle(
+        HR_TRY(update.settle(
             "grammar_lazy",
             invalid("'grammar_lazy' is true, but nothing starts the grammar; give 'grammar_triggers'"),
             "the grammar rules from the start"));
         request.grammar_lazy = false;
     }
-    if (!change.has({"grammar.lazy", "grammar.triggers"})) return success();
+    if (!update.has({"grammar.lazy", "grammar.triggers"})) return success();
     if (!triggers.empty() && !request.grammar_lazy)
-        change.note("grammar_triggers", false,
+        update.warn("grammar_triggers", false,
                     "'grammar_triggers' has no effect unless 'grammar_lazy' is true");
     if (request.grammar_lazy && request.grammar.empty() && request.json_schema.empty())
-        change.note("grammar_lazy", false, "'grammar_lazy' has no effect without 'grammar' or 'json_schema'");
+        update.warn("grammar_lazy", false, "'grammar_lazy' has no effect without 'grammar' or 'json_schema'");
     return success();
 }
 
-void check_sampling(const Change& change) {
-    SamplingSettings& sampling = change.settings.request.sampling;
+void check_sampling(const ParameterUpdate& update) {
+    SamplingSettings& sampling = update.settings.request.sampling;
     if (sampling.dry_base < 1) {
-        change.note("dry_base", true,
+        update.warn("dry_base", true,
                     fmt::format("'dry_base' is {}; {} is used, as it must be at least 1", sampling.dry_base,
-                                change.base.request.sampling.dry_base));
-        sampling.dry_base = change.base.request.sampling.dry_base;
+                                update.base.request.sampling.dry_base));
+        sampling.dry_base = update.base.request.sampling.dry_base;
     }
-    if (sampling.dynatemp_range > sampling.temp && change.has({"sampling.temp", "sampling.dynatemp.range"}))
-        change.note("dynatemp_range", false,
+    if (sampling.dynatemp_range > sampling.temp && update.has({"sampling.temp", "sampling.dynatemp.range"}))
+        update.warn("dynatemp_range", false,
                     fmt::format("'dynatemp_range' is {}, more than the temperature {}: its lower end is 0",
                                 sampling.dynatemp_range, sampling.temp));
     if (sampling.xtc_probability > 0 && sampling.xtc_threshold > 0.5f &&
-        change.has({"sampling.xtc.probability", "sampling.xtc.threshold"}))
-        change.note("xtc_threshold", false,
+        update.has({"sampling.xtc.probability", "sampling.xtc.threshold"}))
+        update.warn("xtc_threshold", false,
                     fmt::format("'xtc_threshold' is {}; above 0.5 'xtc_probability' has no effect",
                                 sampling.xtc_threshold));
     if (sampling.mirostat != 0)
         for (std::string_view path :
              {"sampling.samplers", "sampling.top_k", "sampling.top_p", "sampling.min_p", "sampling.typical_p",
               "sampling.top_n_sigma", "sampling.xtc.probability"})
-            if (change.has({path}))
-                change.note(
+            if (update.has({path}))
+                update.warn(
                     path, false,
                     fmt::format("'{}' has no effect while 'mirostat' is {}", path, sampling.mirostat));
-    if (change.settings.request.post_sampling_probs && sampling.n_probs == 0 &&
-        change.has({"output.post_sampling_probs"}))
-        change.note("post_sampling_probs", false, "'post_sampling_probs' has no effect without 'n_probs'");
+    if (update.settings.request.post_sampling_probs && sampling.n_probs == 0 &&
+        update.has({"output.post_sampling_probs"}))
+        update.warn("post_sampling_probs", false, "'post_sampling_probs' has no effect without 'n_probs'");
 }
 
-Status check_attention(const Change& change) {
-    ContextSettings& context = change.settings.context;
+Status check_attention(const ParameterUpdate& update) {
+    ContextSettings& context = update.settings.context;
     const bool quantized = !context.type_v.ends_with("f16") && context.type_v != "f32";
-    const bool split = change.settings.model.split_mode == "tensor";
+    const bool split = update.settings.model.split_mode == "tensor";
     if (!quantized && !split) return success();
     const std::string what =
         quantized ? fmt::format("'type_v' is {}", context.type_v) : "'split_mode' is tensor";
     if (context.flash_attn == "off") {
-        HR_TRY(change.settle("flash_attn",
+        HR_TRY(update.settle("flash_attn",
                              invalid("{}, which needs flash attention; set 'flash_attn' to on or auto, or {}",
                                      what, quantized ? "'type_v' to f16" : "'split_mode' to layer"),
                              "it is on"));
@@ -88,14 +88,14 @@ Status check_attention(const Change& change) {
     }
     if (context.flash_attn == "auto") {
         context.flash_attn = "on";
-        change.note("flash_attn", false, fmt::format("'flash_attn' is on, as {}", what));
+        update.warn("flash_attn", false, fmt::format("'flash_attn' is on, as {}", what));
     }
     return success();
 }
 
 /// Answers are the same beside any others only as far as attention over f16 caches is.
-Status check_invariance(const Change& change) {
-    ContextSettings& context = change.settings.context;
+Status check_invariance(const ParameterUpdate& update) {
+    ContextSettings& context = update.settings.context;
     if (!context.batch_invariant) return success();
     std::string reason;
     if (context.type_k != "f16" || context.type_v != "f16")
@@ -106,50 +106,51 @@ Status check_invariance(const Change& change) {
     else if (context.embeddings)
         reason = "is for models that write, and not for vectors; leave it out";
     if (reason.empty()) return success();
-    HR_TRY(change.settle("batch_invariant", invalid("'batch_invariant' {}", reason), "it is off"));
+    HR_TRY(update.settle("batch_invariant", invalid("'batch_invariant' {}", reason), "it is off"));
     context.batch_invariant = false;
     return success();
 }
 
-void lower(const Change& change, std::string_view name, int& value, int limit, std::string_view reason) {
+void lower(const ParameterUpdate& update, std::string_view name, int& value, int limit,
+           std::string_view reason) {
     if (value <= limit) return;
-    change.note(name, false, fmt::format("'{}' is {} in place of {}, {}", name, limit, value, reason));
+    update.warn(name, false, fmt::format("'{}' is {} in place of {}, {}", name, limit, value, reason));
     value = limit;
 }
 
-void check_context(const Change& change) {
-    ContextSettings& context = change.settings.context;
+void check_context(const ParameterUpdate& update) {
+    ContextSettings& context = update.settings.context;
     if (context.n_parallel < 1) context.n_parallel = ContextSettings().n_parallel;
-    lower(change, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
-    if (context.embeddings && !change.has({"context.n_batch"}))
+    lower(update, "n_ubatch", context.n_ubatch, context.n_batch, "as 'n_batch'");
+    if (context.embeddings && !update.has({"context.n_batch"}))
         context.n_batch = std::min(context.n_batch, context.n_ubatch);
     if (context.embeddings)
-        lower(change, "n_batch", context.n_batch, context.n_ubatch,
+        lower(update, "n_batch", context.n_batch, context.n_ubatch,
               "as 'n_ubatch': embeddings need a text at once");
-    lower(change, "n_parallel", context.n_parallel, context.max_sequences, "as 'max_sequences'");
+    lower(update, "n_parallel", context.n_parallel, context.max_sequences, "as 'max_sequences'");
     for (std::string_view path : {"context_shift.n_keep", "context_shift.n_discard"})
-        if (change.has({path}) && !context.context_shift)
-            change.note(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
-    const bool idle_cache = change.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) &&
-                            !change.settings.cache.enable_prompt_cache;
+        if (update.has({path}) && !context.context_shift)
+            update.warn(path, false, fmt::format("'{}' has no effect unless 'context_shift' is true", path));
+    const bool idle_cache = update.has({"cache.retention_ms", "cache.ram_mib", "cache.dir"}) &&
+                            !update.settings.cache.enable_prompt_cache;
     if (idle_cache)
-        change.note("enable_prompt_cache", false,
+        update.warn("enable_prompt_cache", false,
                     "'retention_ms', 'ram_mib' and 'cache_dir' have no effect without it");
-    if (change.has({"cache.disk_mib"}) && change.settings.cache.dir.empty())
-        change.note("disk_mib", false, "'disk_mib' has no effect without 'cache_dir'");
+    if (update.has({"cache.disk_mib"}) && update.settings.cache.dir.empty())
+        update.warn("disk_mib", false, "'disk_mib' has no effect without 'cache_dir'");
 }
 
-void check_queue(const Change& change) {
-    QueueSettings& queue = change.settings.queue;
+void check_queue(const ParameterUpdate& update) {
+    QueueSettings& queue = update.settings.queue;
     if (queue.reject_threshold > 0)
-        lower(change, "max_waiting", queue.max_waiting, queue.reject_threshold,
+        lower(update, "max_waiting", queue.max_waiting, queue.reject_threshold,
               "as 'queue_reject_threshold'");
 }
 
 /// Read leniently, a pattern that cannot be used is left out; otherwise the request that uses it says why.
-void check_patterns(const Change& change) {
-    StoppingSettings& stopping = change.settings.request.stopping;
-    if (!change.base.lenient || !change.has({"stopping.patterns", "stopping.trigger_patterns",
+void check_patterns(const ParameterUpdate& update) {
+    StoppingSettings& stopping = update.settings.request.stopping;
+    if (!update.base.lenient || !update.has({"stopping.patterns", "stopping.trigger_patterns",
                                              "stopping.filter_patterns", "grammar.triggers"}))
         return;
     std::vector<std::string> from_start, later;
@@ -159,7 +160,7 @@ void check_patterns(const Change& change) {
             const auto search = PatternSearch::create(from_start, later);
             if (search.ok()) return false;
             usable.pop_back();
-            change.note("patterns", true, search.error().message + "; it is left out");
+            update.warn("patterns", true, search.error().message + "; it is left out");
             return true;
         });
     };
@@ -168,26 +169,26 @@ void check_patterns(const Change& change) {
     keep_usable(stopping.filter_patterns, later);
 }
 
-/// Notes that a value was set to another because of the model's numbers.
+/// Warnings that a value was set to another because of the model's numbers.
 class Adjuster {
 public:
-    explicit Adjuster(Notes& notes) : notes_(notes) {}
+    explicit Adjuster(Warnings& warnings) : warnings_(warnings) {}
 
     void set(std::string_view name, int& value, int wanted, std::string_view reason) {
         if (value == wanted) return;
-        notes_.push_back(
+        warnings_.push_back(
             {std::string(name), fmt::format("'{}' is {} in place of {}: {}", name, wanted, value, reason)});
         value = wanted;
     }
     void at_most(std::string_view name, int& value, int limit, std::string_view reason) {
         set(name, value, std::min(value, limit), reason);
     }
-    void note(std::string_view name, std::string message) {
-        notes_.push_back({std::string(name), std::move(message)});
+    void warn(std::string_view name, std::string message) {
+        warnings_.push_back({std::string(name), std::move(message)});
     }
 
 private:
-    Notes& notes_;
+    Warnings& warnings_;
 };
 
 Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
@@ -195,7 +196,7 @@ Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
     const std::size_t unknown =
         std::erase_if(biases, [&](const TokenBias& bias) { return bias.token >= n_vocab; });
     if (unknown > 0)
-        adjuster.note("logit_bias",
+        adjuster.warn("logit_bias",
                       fmt::format("'logit_bias' names {} tokens that the vocabulary of {} does not have; "
                                   "they are left out",
                                   unknown, n_vocab));
@@ -209,7 +210,7 @@ Status check_tokens(RequestSettings& request, int n_vocab, Adjuster& adjuster) {
 
 }  // namespace
 
-bool Change::has(std::initializer_list<std::string_view> paths) const {
+bool ParameterUpdate::has(std::initializer_list<std::string_view> paths) const {
     return std::any_of(paths.begin(), paths.end(),
                        [&](std::string_view path) { return given.contains(path); });
 }
@@ -222,23 +223,23 @@ Status check_temperature(const Settings& settings) {
         .of_parameter("temperature");
 }
 
-Status check_together(const Change& change) {
-    HR_TRY(check_grammar(change));
-    HR_TRY(check_attention(change));
-    HR_TRY(check_invariance(change));
-    if (change.settings.strict) HR_TRY(check_temperature(change.settings));
-    check_sampling(change);
-    check_context(change);
-    check_queue(change);
-    check_patterns(change);
+Status check_together(const ParameterUpdate& update) {
+    HR_TRY(check_grammar(update));
+    HR_TRY(check_attention(update));
+    HR_TRY(check_invariance(update));
+    if (update.settings.strict) HR_TRY(check_temperature(update.settings));
+    check_sampling(update);
+    check_context(update);
+    check_queue(update);
+    check_patterns(update);
     return success();
 }
 
-Status adjust(Settings& settings, int n_ctx, int n_vocab, Notes& notes) {
+Status adjust(Settings& settings, int n_ctx, int n_vocab, Warnings& warnings) {
     if (n_ctx < 1 || n_vocab < 1)
         return invalid("a context of {} tokens and a vocabulary of {} cannot be; both must be at least 1",
                        n_ctx, n_vocab);
-    Adjuster adjuster(notes);
+    Adjuster adjuster(warnings);
     SamplingSettings& sampling = settings.request.sampling;
     for (auto [name, last_n] : {std::pair{"penalty_last_n", &sampling.penalty_last_n},
                                 std::pair{"dry_penalty_last_n", &sampling.dry_penalty_last_n}})

@@ -6,20 +6,20 @@
 namespace headrace::llm {
 
 /// What a JSON text changed, for the rules about several parameters.
-struct Change {
+struct ParameterUpdate {
     const Settings& base;
     Settings& settings;
     std::set<std::string_view> given;  ///< rows' paths
-    Findings& findings;
+    Diagnostics& diagnostics;
 
     bool has(std::initializer_list<std::string_view> paths) const;
-    void note(std::string_view key, bool strict, std::string message) const {
-        findings.push_back({{std::string(key), std::move(message)}, strict});
+    void warn(std::string_view key, bool strict, std::string message) const {
+        diagnostics.push_back({{std::string(key), std::move(message)}, strict});
     }
-    /// Parameters that exclude each other: an error, or, read leniently, a note that says what is done.
+    /// Parameters that exclude each other: an error, or, read leniently, a warning that says what is done.
     Status settle(std::string_view key, const Error& error, std::string_view done) const {
         if (!base.lenient) return error.of_parameter(key);
-        note(key, true, fmt::format("{}; {}", error.message, done));
+        warn(key, true, fmt::format("{}; {}", error.message, done));
         return success();
     }
 };
@@ -27,7 +27,7 @@ struct Change {
 /// Refuses a temperature above 2: llama.cpp takes any, and no API documents more.
 Status check_temperature(const Settings& settings);
 
-/// Errors of parameters that exclude each other; adjusts those that follow others and notes it.
-Status check_together(const Change& change);
+/// Errors of parameters that exclude each other; adjusts those that follow others, with a warning.
+Status check_together(const ParameterUpdate& update);
 
 }  // namespace headrace::llm

@@ -46,11 +46,11 @@ constexpr Values one_of(std::string_view choices) { return {.choices = choices};
 /// A time: 31 years at most, so that deadlines in nanoseconds do not overflow.
 constexpr double kLongestMs = 1e12;
 
-struct Reading;
+struct ParameterContext;
 
 /// A parameter whose value is not one plain field.
 struct Custom {
-    Status (*read)(Reading&, Settings&, const Json&);
+    Status (*read)(ParameterContext&, Settings&, const Json&);
     Json (*write)(const Settings&);
     std::string_view type;     ///< as in "it must be ..."
     bool takes_object = true;  ///< an object is the value, not a section

@@ -57,41 +57,41 @@ bool holds(const Values& range, double number) {
 }
 
 template <class T>
-Status read_integer_field(const Reading& reading, const Json& given, T& field) {
-    const Values range = bounds<T>(reading.row.values);
-    const std::string must_be = limits_text(range, true) + or_words(reading.row);
+Status read_integer_field(const ParameterContext& parameter, const Json& given, T& field) {
+    const Values range = bounds<T>(parameter.row.values);
+    const std::string must_be = limits_text(range, true) + or_words(parameter.row);
     Json value = given;
     if (given.is_string()) {
         const std::string_view word = given.get_ref<const std::string&>();
-        const std::string_view number = meaning(reading.row, word);
-        if (number == word) return reading.wrong(given, must_be);
+        const std::string_view number = meaning(parameter.row, word);
+        if (number == word) return parameter.wrong(given, must_be);
         value = Json::parse(number);
     }
-    const bool is_moved = reading.lenient && value.is_number() && !holds(range, value.get<double>());
+    const bool is_moved = parameter.lenient && value.is_number() && !holds(range, value.get<double>());
     if (!is_moved) {
         const Values type = bounds<T>({});
-        HR_TRY(read_integer(reading, value, type.min, type.max, must_be));
+        HR_TRY(read_integer(parameter, value, type.min, type.max, must_be));
     }
-    HR_ASSIGN(const double allowed, number_within(reading, value, range, must_be));
+    HR_ASSIGN(const double allowed, number_within(parameter, value, range, must_be));
     field = static_cast<T>(static_cast<std::int64_t>(allowed));
     return success();
 }
 
 template <class T>
-Status read_number_field(const Reading& reading, const Json& value, T& field) {
-    const Values& range = reading.row.values;
+Status read_number_field(const ParameterContext& parameter, const Json& value, T& field) {
+    const Values& range = parameter.row.values;
     const std::string must_be = limits_text(range, false);
-    if (!value.is_number()) return reading.wrong(value, must_be);
+    if (!value.is_number()) return parameter.wrong(value, must_be);
     HR_ASSIGN(const double number,
-              number_within(reading, value, reading.lenient ? bounds<T>(range) : range, must_be));
+              number_within(parameter, value, parameter.lenient ? bounds<T>(range) : range, must_be));
     if (std::abs(number) > static_cast<double>(std::numeric_limits<T>::max()))
-        return reading.wrong(value, must_be + ", not beyond what 32 bits hold");
+        return parameter.wrong(value, must_be + ", not beyond what 32 bits hold");
     field = static_cast<T>(number);
     return success();
 }
 
-Status read_choice(const Reading& reading, const Json& value, std::string& field) {
-    const std::string must_be = describe(reading.row);
+Status read_choice(const ParameterContext& parameter, const Json& value, std::string& field) {
+    const std::string must_be = describe(parameter.row);
     std::vector<std::string> given;
     if (value.is_boolean())
         given = value.get<bool>() ? std::vector<std::string>{"true", "on"}
@@ -100,13 +100,13 @@ Status read_choice(const Reading& reading, const Json& value, std::string& field
         given = {value.get<std::string>()};
     for (const std::string& text : given) {
         const auto parts = key_parts(text);
-        for (std::string_view choice : split(reading.row.values.choices))
-            if (parts == key_parts(choice) || meaning(reading.row, parts.front()) == choice) {
+        for (std::string_view choice : split(parameter.row.values.choices))
+            if (parts == key_parts(choice) || meaning(parameter.row, parts.front()) == choice) {
                 field = choice;
                 return success();
             }
     }
-    return reading.wrong(value, must_be);
+    return parameter.wrong(value, must_be);
 }
 
 /// The list of a text such as "3,2", or null.
@@ -121,17 +121,17 @@ Json split_numbers(std::string_view text) {
     return list;
 }
 
-Status read_numbers(const Reading& reading, const Json& value, std::vector<float>& field) {
+Status read_numbers(const ParameterContext& parameter, const Json& value, std::vector<float>& field) {
     const Json list = value.is_string() ? split_numbers(value.get_ref<const std::string&>()) : value;
-    if (!list.is_array()) return reading.wrong(value, describe(reading.row));
+    if (!list.is_array()) return parameter.wrong(value, describe(parameter.row));
     std::vector<float> numbers;
     for (const Json& item : list) {
-        Reading element = reading;
-        element.key = fmt::format("{}[{}]", reading.key, numbers.size());
+        ParameterContext element = parameter;
+        element.key = fmt::format("{}[{}]", parameter.key, numbers.size());
         HR_TRY(read_number_field(element, item, numbers.emplace_back()));
     }
     if (numbers.size() > kMaxStrings)
-        return invalid("'{}' has {} numbers; at most {} are allowed", reading.key, numbers.size(),
+        return invalid("'{}' has {} numbers; at most {} are allowed", parameter.key, numbers.size(),
                        kMaxStrings);
     field = std::move(numbers);
     return success();
@@ -139,7 +139,7 @@ Status read_numbers(const Reading& reading, const Json& value, std::vector<float
 
 /// Stores one JSON value in a field of each type.
 struct ValueReader {
-    const Reading& reading;
+    const ParameterContext& parameter;
     const Json& value;
     Settings& settings;
 
@@ -147,25 +147,25 @@ struct ValueReader {
     Status operator()(T& (*field)(Settings&)) const {
         T& target = field(settings);
         if constexpr (std::is_same_v<T, bool>) {
-            if (!value.is_boolean()) return reading.wrong(value, "true or false");
+            if (!value.is_boolean()) return parameter.wrong(value, "true or false");
             target = value.get<bool>();
             return success();
         } else if constexpr (is_integer_field<T>) {
-            return read_integer_field(reading, value, target);
+            return read_integer_field(parameter, value, target);
         } else if constexpr (std::is_floating_point_v<T>) {
-            return read_number_field(reading, value, target);
+            return read_number_field(parameter, value, target);
         } else if constexpr (std::is_same_v<T, std::string>) {
-            if (!reading.row.values.choices.empty()) return read_choice(reading, value, target);
-            HR_ASSIGN(target, read_text(reading, value, "a text"));
+            if (!parameter.row.values.choices.empty()) return read_choice(parameter, value, target);
+            HR_ASSIGN(target, read_text(parameter, value, "a text"));
             return success();
         } else if constexpr (std::is_same_v<T, std::vector<float>>) {
-            return read_numbers(reading, value, target);
+            return read_numbers(parameter, value, target);
         } else {
-            return read_strings(reading, value, target);
+            return read_strings(parameter, value, target);
         }
     }
     Status operator()(const Custom& custom) const {
-        Reading own = reading;
+        ParameterContext own = parameter;
         return custom.read(own, settings, value);
     }
     Status operator()(const Ignored&) const { return success(); }
@@ -229,74 +229,76 @@ std::string shown(const Json& value) {
     return text;
 }
 
-Error Reading::wrong(const Json& value, std::string_view must_be) const {
+Error ParameterContext::wrong(const Json& value, std::string_view must_be) const {
     return invalid("'{}' is {}; it must be {}", key, shown(value), must_be);
 }
 
-Result<double> number_within(const Reading& reading, const Json& value, const Values& range,
+Result<double> number_within(const ParameterContext& parameter, const Json& value, const Values& range,
                              std::string_view must_be) {
-    if (!value.is_number()) return reading.wrong(value, must_be);
+    if (!value.is_number()) return parameter.wrong(value, must_be);
     const auto number = value.get<double>();
     if (holds(range, number)) return number;
-    if (range.rule != Rule::clamp && !reading.lenient) return reading.wrong(value, must_be);
+    if (range.rule != Rule::clamp && !parameter.lenient) return parameter.wrong(value, must_be);
     const double moved = number < range.min ? range.min : range.max;
-    reading.note(true, fmt::format("'{}' is {}; {} is used, as it must be {}", reading.key, shown(value),
-                                   moved, must_be));
+    parameter.warn(true, fmt::format("'{}' is {}; {} is used, as it must be {}", parameter.key, shown(value),
+                                     moved, must_be));
     return moved;
 }
 
-Result<std::int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
-                                  std::string_view must_be) {
+Result<std::int64_t> read_integer(const ParameterContext& parameter, const Json& value, double min,
+                                  double max, std::string_view must_be) {
     // Up to 2^53 a double without a fraction is the integer that was meant: 8.0, 1e3.
     constexpr double kExact = 9007199254740992.0;
-    if (!value.is_number()) return reading.wrong(value, must_be);
+    if (!value.is_number()) return parameter.wrong(value, must_be);
     if (value.is_number_unsigned() &&
         value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
-        return reading.wrong(value, must_be);
+        return parameter.wrong(value, must_be);
     if (value.is_number_float()) {
         const double number = value.get<double>();
-        if (std::trunc(number) != number || std::abs(number) > kExact) return reading.wrong(value, must_be);
+        if (std::trunc(number) != number || std::abs(number) > kExact) return parameter.wrong(value, must_be);
     }
     const auto number = value.get<std::int64_t>();
     if (static_cast<double>(number) < min || static_cast<double>(number) > max)
-        return reading.wrong(value, must_be);
+        return parameter.wrong(value, must_be);
     return number;
 }
 
-Result<std::string> read_text(const Reading& reading, const Json& value, std::string_view must_be) {
-    if (!value.is_string()) return reading.wrong(value, must_be);
+Result<std::string> read_text(const ParameterContext& parameter, const Json& value,
+                              std::string_view must_be) {
+    if (!value.is_string()) return parameter.wrong(value, must_be);
     // What is passed on as a C string would end there.
     if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
-        return reading.wrong(value, fmt::format("{} without zero bytes", must_be));
+        return parameter.wrong(value, fmt::format("{} without zero bytes", must_be));
     return value.get<std::string>();
 }
 
-Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field) {
+Status read_strings(const ParameterContext& parameter, const Json& value, std::vector<std::string>& field) {
     std::vector<std::string> strings;
     if (value.is_string()) {
         strings.push_back(value.get<std::string>());
     } else {
-        if (!value.is_array()) return reading.wrong(value, describe(reading.row));
+        if (!value.is_array()) return parameter.wrong(value, describe(parameter.row));
         for (const Json& item : value) {
-            if (!item.is_string()) return reading.wrong(item, "a text in each place of the list");
+            if (!item.is_string()) return parameter.wrong(item, "a text in each place of the list");
             strings.push_back(item.get<std::string>());
         }
     }
     std::erase(strings, "");
     if (strings.size() > kMaxStrings)
-        return invalid("'{}' has {} texts; at most {} are allowed", reading.key, strings.size(), kMaxStrings);
+        return invalid("'{}' has {} texts; at most {} are allowed", parameter.key, strings.size(),
+                       kMaxStrings);
     for (const std::string& text : strings)
         if (text.size() > kMaxStringBytes)
-            return invalid("'{}' has a text of {} bytes; at most {} are allowed", reading.key, text.size(),
+            return invalid("'{}' has a text of {} bytes; at most {} are allowed", parameter.key, text.size(),
                            kMaxStringBytes);
-    if (strings.size() < static_cast<std::size_t>(std::max(reading.row.values.min, 0.0)))
-        return reading.wrong(value, "a list with at least one text that is not empty");
+    if (strings.size() < static_cast<std::size_t>(std::max(parameter.row.values.min, 0.0)))
+        return parameter.wrong(value, "a list with at least one text that is not empty");
     field = std::move(strings);
     return success();
 }
 
-Status read_value(const Reading& reading, const Json& value, Settings& settings) {
-    return std::visit(ValueReader{reading, value, settings}, reading.row.field);
+Status read_value(const ParameterContext& parameter, const Json& value, Settings& settings) {
+    return std::visit(ValueReader{parameter, value, settings}, parameter.row.field);
 }
 
 Json value_of(const Row& row, Settings& settings) { return std::visit(Writer{settings}, row.field); }

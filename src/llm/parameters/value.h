@@ -3,27 +3,27 @@
 
 namespace headrace::llm {
 
-/// A note, and whether `strict` makes it an error.
-struct Finding {
-    Note note;
+/// A warning, and whether `strict` makes it an error.
+struct Diagnostic {
+    Warning warning;
     bool strict = false;
 };
-using Findings = std::vector<Finding>;
+using Diagnostics = std::vector<Diagnostic>;
 
 /// One value on its way into the settings.
-struct Reading {
+struct ParameterContext {
     const Row& row;
     std::string key;  ///< as the caller spells it
     Level level;
-    Findings& findings;
+    Diagnostics& diagnostics;
     bool lenient = false;  ///< every number outside its range is moved there
 
     Error wrong(const Json& value, std::string_view must_be) const;
-    void note(bool strict, std::string message) const { findings.push_back({{key, message}, strict}); }
+    void warn(bool strict, std::string message) const { diagnostics.push_back({{key, message}, strict}); }
 };
 
 /// Stores the value in the row's field, or says what it must be.
-Status read_value(const Reading& reading, const Json& value, Settings& settings);
+Status read_value(const ParameterContext& parameter, const Json& value, Settings& settings);
 
 /// The field as JSON, null where it is the same as nothing given.
 Json value_of(const Row& row, Settings& settings);
@@ -36,13 +36,13 @@ std::string shown(const Json& value);
 
 std::vector<std::string_view> split(std::string_view text, char separator = ' ');
 
-/// The number inside the range, moved there with a note where the range clamps or the reading is lenient.
-Result<double> number_within(const Reading& reading, const Json& value, const Values& range,
+/// The number inside the range, moved there with a warning where the range clamps or the reading is lenient.
+Result<double> number_within(const ParameterContext& parameter, const Json& value, const Values& range,
                              std::string_view must_be);
-Result<std::int64_t> read_integer(const Reading& reading, const Json& value, double min, double max,
-                                  std::string_view must_be);
-Result<std::string> read_text(const Reading& reading, const Json& value, std::string_view must_be);
+Result<std::int64_t> read_integer(const ParameterContext& parameter, const Json& value, double min,
+                                  double max, std::string_view must_be);
+Result<std::string> read_text(const ParameterContext& parameter, const Json& value, std::string_view must_be);
 /// A text or a list of texts, at most 256, without those that are empty.
-Status read_strings(const Reading& reading, const Json& value, std::vector<std::string>& field);
+Status read_strings(const ParameterContext& parameter, const Json& value, std::vector<std::string>& field);
 
 }  // namespace headrace::llm

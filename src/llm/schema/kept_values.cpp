@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMostCounted = 2000;  // repetitions of a grammar
 
-/// Of texts, beside those that llama.cpp knows. They forbid more than the standards do.
+/// Formats of texts that llama.cpp does not know. They forbid more than the standards do.
 constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
     {"email",
      R"(^[A-Za-z0-9_%+-]+(\.[A-Za-z0-9_%+-]+)*@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,24}$)"},
@@ -24,7 +24,7 @@ constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
      R"(^P([0-9]+W|([0-9]+Y)?([0-9]+M)?[0-9]+D(T[0-9]+(H([0-9]+M([0-9]+S)?)?|M([0-9]+S)?|S))?|T[0-9]+(H([0-9]+M([0-9]+S)?)?|M([0-9]+S)?|S))$)"},
 };
 
-/// Of those that llama.cpp knows.
+/// The lengths of texts in the formats that llama.cpp knows.
 std::optional<TextLengths> lengths_of_format(std::string_view format) {
     if (format == "date") return TextLengths{10, 10};
     if (format == "time") return TextLengths{9, 18};

@@ -15,7 +15,7 @@ struct Decimal {
     bool is_zero() const { return whole == 0 && fraction.empty(); }
 };
 
-/// Of a JSON number; none where it has more digits than are compared.
+/// The value of a JSON number; none where it has more digits than are compared.
 std::optional<Decimal> decimal_of(std::string_view text);
 
 /// Below, equal, above.

@@ -19,7 +19,7 @@ using NodeIds = std::vector<std::uint32_t>;
 constexpr std::uint32_t kUnlimited = PatternSyntax::kUnbounded;
 static_assert(kUnlimited == TextLengths::kAny);
 
-/// Of those that JSON writes with a backslash, and what follows it.
+/// Characters that JSON writes with a backslash, and what follows that.
 constexpr std::pair<char32_t, char> kJsonEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
                                                       {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
 

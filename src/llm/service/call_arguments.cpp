@@ -129,7 +129,7 @@ private:
         return id;
     }
 
-    /// Of an argument, or of an item, in that schema.
+    /// The schema of an argument, or of an item, within that one.
     const common_chat_schema* schema_within(Id id, const common_chat_schema* schema) const {
         if (!schema) return nullptr;
         if (parser_.tag(id) == Tag::TOOL_ARG) {

@@ -262,12 +262,12 @@ Error too_many_bytes(std::string_view text, int context_size) {
 
 }  // namespace
 
-void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes) {
+void warn_of_unused_by_template(const Model& model, const RequestSettings& request, Warnings& warnings) {
     if (request.tools.empty()) return;
     const auto abilities = common_chat_templates_get_caps(model.templates());
     const auto tools = abilities.find("supports_tools");
     if (tools != abilities.end() && !tools->second)
-        notes.push_back(
+        warnings.push_back(
             {"tools", "'tools' has no effect: the model's chat template does not show them to it"});
 }
 

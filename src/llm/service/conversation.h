@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "llm/model/model.h"
-#include "llm/notes.h"
 #include "llm/settings.h"
+#include "llm/warnings.h"
 
 struct common_chat_params;
 
@@ -35,7 +35,7 @@ Result<Prompt> make_prompt(const Model& model, Messages messages, int context_si
 Result<Prompt> make_prompt(const Model& model, const Messages& history, std::string_view text,
                            int context_size, RequestSettings& settings);
 
-/// Notes the parameters of a request that the model's chat template does not look at.
-void note_unused_by_template(const Model& model, const RequestSettings& request, Notes& notes);
+/// Warnings the parameters of a request that the model's chat template does not look at.
+void warn_of_unused_by_template(const Model& model, const RequestSettings& request, Warnings& warnings);
 
 }  // namespace headrace::llm

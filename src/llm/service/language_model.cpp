@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
-#include "base/machine_memory.h"
 #include "llm/checks/model_file.h"
 #include "llm/log/log_settings.h"
-#include "llm/model/context_needs.h"
 #include "llm/parameters/parameters.h"
 #include "llm/service/model_info.h"
+#include "llm/service/model_memory.h"
 #include "llm/service/model_names.h"
 #include "llm/service/statistics.h"
 #include "llm/service/vectors.h"
@@ -25,7 +23,7 @@ namespace {
 /// What a load asks for.
 struct Load {
     llm::Settings settings;
-    llm::Notes warnings;
+    llm::Warnings warnings;
 
     static Result<Load> of(const ModelOptions& options) {
         llm::start_llama();
@@ -35,7 +33,7 @@ struct Load {
         HR_ASSIGN(load.settings,
                   with_parameters(load.settings, options.parameters, Level::service, load.warnings));
         if (load.settings.log != usual) HR_TRY(llm::set_log(load.settings.log));
-        llm::log_notes(load.warnings);
+        llm::log_warnings(load.warnings);
         return load;
     }
     Result<LoadedModel> open(const std::string& name) {
@@ -125,46 +123,16 @@ ModelKind kind_of(const llm::ModelFile& file, const llm::ContextMemory& context)
     return is("none", LLAMA_POOLING_TYPE_NONE) ? ModelKind::token_vectors : ModelKind::vectors;
 }
 
-std::uint64_t bytes_of_file(const std::string& path) {
-    std::error_code error;
-    const std::uintmax_t bytes = path.empty() ? 0 : std::filesystem::file_size(path, error);
-    return error ? 0 : bytes;  // a file that is missing is an error of the load
-}
-
-/// Of the keys and values and of what computes, as llama.cpp says.
-std::uint64_t context_bytes(const std::string& path, const llm::ModelFile& file,
-                            const llm::ContextMemory& context) {
-    const llm::ContextNeeds needs = llm::Model::context_needs(path, file, context);
-    // A context as large as the model's training is made smaller where memory is short.
-    const bool is_flexible = context.n_ctx == llm::kTrainedContext;
-    return (is_flexible ? std::min(needs.cache, available_memory() / 2) : needs.cache) + needs.compute;
-}
-
-/// Adds the model that drafts.
-Status add_draft(const llm::ContextSettings& settings, ModelOutline& made) {
-    if (settings.draft_model.empty()) return success();
-    HR_ASSIGN(const llm::ModelFile file, llm::inspect_model_file(settings.draft_model));
-    llm::ContextMemory context = settings;
-    context.type_k = settings.draft_type_k;
-    context.type_v = settings.draft_type_v;
-    made.weight_bytes += static_cast<std::int64_t>(file.bytes);
-    made.context_bytes += static_cast<std::int64_t>(context_bytes(settings.draft_model, file, context));
-    return success();
-}
-
 Result<ModelOutline> outline(const std::string& name, const ModelOptions& options, bool measures_context) {
     HR_ASSIGN(const Load load, Load::of(options));
     HR_ASSIGN(const std::string path, llm::model_path(name, load.settings));
     HR_ASSIGN(const llm::ModelFile file, llm::inspect_model_file(path, load.settings.model.kv_overrides));
     const llm::ContextSettings& context = load.settings.context;
     ModelOutline made{.kind = kind_of(file, context), .architecture = file.architecture};
-    made.weight_bytes = static_cast<std::int64_t>(file.bytes);
-    made.weight_bytes += static_cast<std::int64_t>(bytes_of_file(load.settings.model.mmproj));
-    for (const auto& [adapter, scale] : load.settings.model.lora)
-        made.weight_bytes += static_cast<std::int64_t>(bytes_of_file(adapter));
-    if (!measures_context) return made;
-    made.context_bytes = static_cast<std::int64_t>(context_bytes(path, file, context));
-    HR_TRY(add_draft(context, made));
+    HR_ASSIGN(const llm::ModelMemory memory,
+              llm::memory_of_model(path, file, load.settings, measures_context));
+    made.weight_bytes = static_cast<std::int64_t>(memory.weights);
+    made.context_bytes = static_cast<std::int64_t>(memory.context);
     return made;
 }
 
@@ -218,7 +186,7 @@ Generation LanguageModel::stream(const Request& request) {
 
 Conversation LanguageModel::conversation(std::string_view name, const Parameters& parameters) {
     return throwing([&]() -> Result<Conversation> {
-        llm::Notes shown_with_replies;
+        llm::Warnings shown_with_replies;
         HR_TRY(with_parameters(impl_->model().settings, parameters, Level::session, shown_with_replies));
         HR_ASSIGN(std::shared_ptr<Session> session,
                   name.empty() ? impl_->sessions.open_anonymous() : impl_->sessions.open(name));
@@ -328,7 +296,7 @@ RenderedPrompt LanguageModel::render(const Request& request) const {
 
 Parameters LanguageModel::effective(const Parameters& parameters) const {
     return throwing([&]() -> Result<Parameters> {
-        llm::Notes shown_with_replies;
+        llm::Warnings shown_with_replies;
         HR_ASSIGN(llm::Settings settings,
                   with_parameters(impl_->model().settings, parameters, Level::request, shown_with_replies));
         return llm::request_parameters(settings);

@@ -15,6 +15,11 @@ Result<std::string> model_path(std::string_view name, const Settings& settings) 
         alias != settings.model_aliases.end())
         return alias->second;
     const fs::path given{std::string(name)};
+    constexpr std::size_t kLongestPart = 255;  // bytes, as file systems have it
+    for (const fs::path& part : given)
+        if (part.native().size() > kLongestPart)
+            return invalid("the model's name has a part of {} bytes, '{:.40}...', and {} are the most",
+                           part.native().size(), part.native(), kLongestPart);
     if (settings.model_root.empty()) return given.string();
     std::error_code error;
     const fs::path root = fs::canonical(settings.model_root, error);

@@ -13,7 +13,7 @@ bool is_ready(const std::shared_future<Status>& future) {
 }
 
 Result<LoadedModel> fitted(LoadedModel model) {
-    note_placement(model.runner, model.settings, model.warnings);
+    warn_of_placement(model.runner, model.settings, model.warnings);
     if (model.runner.engine) HR_TRY(adjust_to(*model.runner.engine, model.settings, model.warnings));
     return model;
 }
@@ -25,13 +25,13 @@ Status LoadedModel::check_writes_text() const {
     return success();
 }
 
-Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Notes warnings) {
+Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Warnings warnings) {
     HR_ASSIGN(Runner runner, open_runner(path, settings));
     return fitted(
         {std::move(runner), std::move(settings), std::move(name), std::move(path), std::move(warnings)});
 }
 
-Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Notes warnings) {
+Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Warnings warnings) {
     HR_ASSIGN(Runner runner, open_runner(bytes, settings));
     return fitted({std::move(runner), std::move(settings), "(bytes)", "", std::move(warnings)});
 }

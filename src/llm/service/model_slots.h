@@ -8,18 +8,20 @@
 
 #include "base/result.h"
 #include "llm/engine/registry.h"
-#include "llm/notes.h"
+#include "llm/service/model_memory.h"
 #include "llm/settings.h"
+#include "llm/warnings.h"
 
 namespace headrace::llm {
 
 /// A model that requests may use.
 struct LoadedModel {
     Runner runner;
-    Settings settings;  ///< the defaults of its requests
-    std::string name;   ///< what whoever loaded it calls it
-    std::string path;   ///< empty: the weights were given as bytes
-    Notes warnings;     ///< of the load, for every reply
+    Settings settings;                             ///< the defaults of its requests
+    std::string name;                              ///< what whoever loaded it calls it
+    std::string path;                              ///< empty: the weights were given as bytes
+    Warnings warnings;                             ///< of the load, for every reply
+    std::shared_ptr<const ModelShare> share = {};  ///< of a limited budget; none elsewhere
 
     /// Code::unsupported where it only gives vectors.
     Status check_writes_text() const;
@@ -27,8 +29,8 @@ struct LoadedModel {
 
 /// Opens a file, or weights in memory, and fits the settings to it. warnings: so far; what this machine and
 /// this kind of model do otherwise is added. Errors: those of open_runner.
-Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Notes warnings);
-Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Notes warnings);
+Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Warnings warnings);
+Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Warnings warnings);
 
 /// The models that requests name by number. One that lost a remote host is loaded again when a request asks
 /// for it. Thread-safe.

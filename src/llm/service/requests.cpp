@@ -19,8 +19,8 @@ Clock::time_point deadline_of(const RequestInput& input) {
     return until;
 }
 
-Notes joined(const Notes& first, const Notes& second) {
-    Notes all = first;
+Warnings joined(const Warnings& first, const Warnings& second) {
+    Warnings all = first;
     all.insert(all.end(), second.begin(), second.end());
     return all;
 }
@@ -105,6 +105,9 @@ headrace::Reply reply_of(const Outcome& outcome, const Prompt& prompt, const Mod
     reply.probabilities = outcome.probabilities;
     reply.token_probabilities = outcome.token_probabilities;
     write_texts(reply.probabilities, model);
+    reply.prompt_probabilities = outcome.prompt_probabilities;
+    reply.prompt_token_probabilities = outcome.prompt_token_probabilities;
+    write_texts(reply.prompt_probabilities, model);
     reply.drafted_tokens = outcome.drafted;
     reply.accepted_tokens = outcome.accepted;
     reply.pauses = outcome.pauses;
@@ -164,8 +167,8 @@ Result<std::unique_ptr<TextRequest>> Requests::start(RequestInput input) {
     // that a vocabulary cannot express.
     std::unique_ptr<TextRequest> request(new TextRequest(std::move(input), std::move(model), active));
     const Status submitted = request->submit();
-    log_notes(request->input_.warnings,
-              {request->input_.session->label(), request->generation_ ? request->id() : std::uint64_t{0}});
+    log_warnings(request->input_.warnings,
+                 {request->input_.session->label(), request->generation_ ? request->id() : std::uint64_t{0}});
     HR_TRY(submitted);
     active->runs_as(request->generation_);
     return request;
@@ -175,7 +178,7 @@ Status TextRequest::submit() {
     Engine& engine = *model_.runner.engine;
     HR_TRY(adjust(input_.settings, engine.context_size(), engine.model().vocabulary_size(), input_.warnings));
     RequestSettings& request = input_.settings.request;
-    note_unused_by_template(engine.model(), request, input_.warnings);
+    warn_of_unused_by_template(engine.model(), request, input_.warnings);
     const int limit = request.most_context,
               room = limit > 0 ? std::min(limit, engine.context_size()) : engine.context_size();
     HR_ASSIGN(prompt_, prompt_of(input_, engine, room));
@@ -263,11 +266,11 @@ Result<std::unique_ptr<VectorRequest>> Requests::submit_vectors(RequestInput inp
                                                      .owner = own.session->owner,
                                                      .arrival = own.arrival}));
     active->runs_as(request->embedding_);
-    log_notes(own.warnings, {own.session->label(), request->id()});
+    log_warnings(own.warnings, {own.session->label(), request->id()});
     return request;
 }
 
-Notes VectorRequest::warnings() const { return joined(model_.warnings, input_.warnings); }
+Warnings VectorRequest::warnings() const { return joined(model_.warnings, input_.warnings); }
 
 std::shared_ptr<ActiveRequest> Requests::enlist(const RequestInput& input) {
     auto request = std::make_shared<ActiveRequest>(input.group, input.session);

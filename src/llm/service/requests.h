@@ -22,7 +22,7 @@ struct RequestInput {
     const void* group = nullptr;  ///< whose requests are cancelled together; null: the session's
     std::shared_ptr<Session> session;
     Settings settings;
-    Notes warnings;  ///< of the parameters
+    Warnings warnings;  ///< of the parameters
     std::string prompt;
     Messages messages;  ///< in place of a prompt: the last is to be answered
     Tokens tokens;      ///< in place of both
@@ -100,8 +100,8 @@ public:
     std::size_t token_count() const { return embedding_->token_count(); }
     /// Whether a text has one vector, and not one for each token.
     bool pools() const { return model_.runner.embedder->pools(); }
-    /// Of the load and of the request.
-    Notes warnings() const;
+    /// Those of the load and of the request.
+    Warnings warnings() const;
 
 private:
     friend class Requests;

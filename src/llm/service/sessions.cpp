@@ -79,7 +79,11 @@ Messages Session::messages() const {
 }
 
 void Session::remember(Messages messages) {
+    std::size_t bytes = 0;
+    for (const Message& message : messages)
+        bytes += sizeof message + message.role.size() + message.content.size() + message.reasoning.size();
     const std::lock_guard lock(mutex_);
+    held_.note(bytes);
     messages_ = std::move(messages);
 }
 
@@ -120,7 +124,7 @@ Result<std::shared_ptr<Session>> Sessions::open(std::string_view name) {
                settings_.max_sessions);
         named_.erase(oldest);
     }
-    auto session = std::make_shared<Session>(std::string(name), fmt::format("session:{}", name));
+    auto session = std::make_shared<Session>(std::string(name), fmt::format("session:{}", name), budget_);
     named_.emplace(name, session);
     return session;
 }
@@ -133,7 +137,7 @@ Result<std::shared_ptr<Session>> Sessions::open_anonymous() {
                        "close one",
                        anonymous_);
     ++anonymous_;
-    return std::make_shared<Session>("", fmt::format("anonymous:{}", next_++));
+    return std::make_shared<Session>("", fmt::format("anonymous:{}", next_++), budget_);
 }
 
 void Sessions::close(const std::shared_ptr<Session>& session) {

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "llm/service/conversation.h"
+#include "llm/service/memory_budget.h"
 #include "llm/settings.h"
 
 namespace headrace::llm {
@@ -22,8 +23,10 @@ struct Patience {
 /// A conversation. One request at a time uses it, between enter and leave.
 class Session {
 public:
-    Session(std::string session_name, std::string session_owner)
-        : name(std::move(session_name)), owner(std::move(session_owner)) {}
+    /// budget: in which what was said counts; null: it is not counted.
+    Session(std::string session_name, std::string session_owner,
+            std::shared_ptr<MemoryBudget> budget = nullptr)
+        : name(std::move(session_name)), owner(std::move(session_owner)), held_(std::move(budget)) {}
 
     /// Waits for the request that runs. Code::busy when that one is read piece by piece, as it may never end;
     /// Code::not_found when the session was closed; Code::cancelled and Code::timed_out when patience ends.
@@ -59,6 +62,7 @@ private:
     bool running_ = false, by_pieces_ = false;
     bool closed_ = false;  // evicted, or idle for too long
     Messages messages_;
+    HeldMemory held_;
     std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
 };
 
@@ -68,7 +72,8 @@ void trim_history(Messages& messages, int most);
 /// The named conversations of a service, by name, and the number of anonymous ones. Thread-safe.
 class Sessions {
 public:
-    explicit Sessions(const SessionSettings& settings) : settings_(settings) {}
+    explicit Sessions(const SessionSettings& settings, std::shared_ptr<MemoryBudget> budget = nullptr)
+        : settings_(settings), budget_(std::move(budget)) {}
 
     /// The session of that name, new or known. Another that is idle is closed for it, the least recently used
     /// first; Code::busy when all of max_sessions are running.
@@ -89,6 +94,7 @@ private:
     void close_idle_locked();
 
     SessionSettings settings_;
+    const std::shared_ptr<MemoryBudget> budget_;  // of what is said in them
     mutable std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Session>, std::less<>> named_;
     int anonymous_ = 0;

@@ -27,7 +27,7 @@ std::string one_of(const std::vector<std::string>& rules) {
     return fmt::format("{}", fmt::join(rules, " | "));
 }
 
-/// Of an enum or a const.
+/// The values of an enum or a const.
 std::vector<common_json> allowed_values(const common_chat_schema& schema) {
     if (schema.kind() == SchemaKind::KIND_ENUM) return as<common_chat_schema_enum>(schema).values;
     return {as<common_chat_schema_const>(schema).value};

@@ -5,7 +5,7 @@
 namespace headrace::llm {
 namespace {
 
-/// A time that passes later than any clock can show is none.
+/// A longer limit is none: its end would lie beyond what a clock can show.
 constexpr std::int64_t kLongestLimitMs = std::int64_t{1} << 40;
 
 }  // namespace

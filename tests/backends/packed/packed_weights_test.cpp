@@ -18,12 +18,12 @@
 namespace headrace::packed {
 namespace {
 
-struct Case {
+struct WeightCase {
     ggml_type type;
     std::int64_t k, n, rows;
 };
 
-std::vector<float> random_floats(std::size_t count, unsigned seed) {
+std::vector<float> random_weights(std::size_t count, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     std::vector<float> values(count);
@@ -49,7 +49,7 @@ ggml_backend_buffer_type_t packed_buffer_type() {
 /// Weights · rows on ggml's CPU, with the weights in a buffer of the given type.
 class Product {
 public:
-    Product(const Case& c, ggml_backend_t backend, ggml_backend_buffer_type_t weights_type)
+    Product(const WeightCase& c, ggml_backend_t backend, ggml_backend_buffer_type_t weights_type)
         : backend_(backend) {
         context_ = ggml_init({.mem_size = 1 << 20, .mem_buffer = nullptr, .no_alloc = true});
         weights_ = ggml_new_tensor_2d(context_, c.type, c.k, c.n);
@@ -107,17 +107,17 @@ protected:
         if (cpu_) ggml_backend_free(cpu_);
     }
 
-    static std::vector<char> blocks_of(const Case& c) {
-        const std::vector<float> values = random_floats(static_cast<std::size_t>(c.k * c.n), 1);
+    static std::vector<char> blocks_of(const WeightCase& c) {
+        const std::vector<float> values = random_weights(static_cast<std::size_t>(c.k * c.n), 1);
         std::vector<char> blocks(ggml_row_size(c.type, c.k) * static_cast<std::size_t>(c.n));
         ggml_quantize_chunk(c.type, values.data(), blocks.data(), 0, c.n, c.k, nullptr);
         return blocks;
     }
 
     /// Root mean square of the difference to ggml's own kernels, relative to their result.
-    double difference(const Case& c, std::size_t piece) {
+    double difference(const WeightCase& c, std::size_t piece) {
         const std::vector<char> blocks = blocks_of(c);
-        const std::vector<float> rows = random_floats(static_cast<std::size_t>(c.k * c.rows), 2);
+        const std::vector<float> rows = random_weights(static_cast<std::size_t>(c.k * c.rows), 2);
         Product ours(c, cpu_, packed_), theirs(c, cpu_, ggml_backend_cpu_buffer_type());
         EXPECT_TRUE(ggml_backend_supports_op(cpu_, ours.output()));
         ours.set_weights(blocks, std::min(piece, blocks.size()));
@@ -132,19 +132,19 @@ protected:
     ggml_backend_t cpu_ = nullptr;
 };
 
-constexpr Case kCases[] = {{GGML_TYPE_Q8_0, 64, 48, 1},  {GGML_TYPE_Q8_0, 1024, 300, 70},
-                           {GGML_TYPE_Q4_0, 256, 64, 9}, {GGML_TYPE_Q4_1, 96, 65, 33},
-                           {GGML_TYPE_Q4_K, 512, 40, 5}, {GGML_TYPE_Q8_0, 32, 2, 3},
-                           {GGML_TYPE_F16, 513, 77, 1},  {GGML_TYPE_F16, 320, 130, 37},
-                           {GGML_TYPE_BF16, 513, 77, 1}, {GGML_TYPE_BF16, 320, 130, 37}};
+constexpr WeightCase kCases[] = {{GGML_TYPE_Q8_0, 64, 48, 1},  {GGML_TYPE_Q8_0, 1024, 300, 70},
+                                 {GGML_TYPE_Q4_0, 256, 64, 9}, {GGML_TYPE_Q4_1, 96, 65, 33},
+                                 {GGML_TYPE_Q4_K, 512, 40, 5}, {GGML_TYPE_Q8_0, 32, 2, 3},
+                                 {GGML_TYPE_F16, 513, 77, 1},  {GGML_TYPE_F16, 320, 130, 37},
+                                 {GGML_TYPE_BF16, 513, 77, 1}, {GGML_TYPE_BF16, 320, 130, 37}};
 
 TEST_F(PackedWeights, AreMultipliedByGgmlsCpuAsItsOwnAre) {
-    for (const Case& c : kCases)
+    for (const WeightCase& c : kCases)
         EXPECT_LT(difference(c, SIZE_MAX), 0.012) << ggml_type_name(c.type) << " " << c.k << "x" << c.n;
 }
 
 TEST_F(PackedWeights, MayBeWrittenInPieces) {
-    for (const Case& c : kCases) EXPECT_LT(difference(c, 1000), 0.012) << ggml_type_name(c.type);
+    for (const WeightCase& c : kCases) EXPECT_LT(difference(c, 1000), 0.012) << ggml_type_name(c.type);
 }
 
 TEST_F(PackedWeights, ComeBeforeGgmlsOwnPackedFormats) {
@@ -176,9 +176,9 @@ TEST_F(PackedWeights, TakeThePlainWeightsMemoryAndAThirdMoreForK) {
 }
 
 TEST_F(PackedWeights, GiveTheSameProductWhateverThreadsCompute) {
-    const Case& c = kCases[1];
+    const WeightCase& c = kCases[1];
     const std::vector<char> blocks = blocks_of(c);
-    const std::vector<float> rows = random_floats(static_cast<std::size_t>(c.k * c.rows), 2);
+    const std::vector<float> rows = random_weights(static_cast<std::size_t>(c.k * c.rows), 2);
     Product product(c, cpu_, packed_);
     product.set_weights(blocks, blocks.size());
     ggml_backend_cpu_set_n_threads(cpu_, 1);

@@ -30,10 +30,20 @@ TEST_P(WasiNnHeader, ServesAProgramInC) {
     expect_success(GetParam() == Abi::backend ? "backend_header" : "llamacpp_header");
 }
 
-TEST(WasiNnLibraries, AreFoundAndCalledByNameAsWamrDoes) {
-    if (wasi_nn_folder().empty()) GTEST_SKIP() << "language models are not built: llama.cpp is not set up";
-    if (!std::filesystem::exists(model_path())) GTEST_SKIP() << model_path() << " does not exist";
-    expect_success("wamr_host", "LD_LIBRARY_PATH='" + wasi_nn_folder() + "' ");
+class WasiNnLibraries : public testing::Test {
+protected:
+    void SetUp() override {
+        if (wasi_nn_folder().empty())
+            GTEST_SKIP() << "language models are not built: llama.cpp is not set up";
+        if (!std::filesystem::exists(model_path())) GTEST_SKIP() << model_path() << " does not exist";
+    }
+    const std::string found_ = "LD_LIBRARY_PATH='" + wasi_nn_folder() + "' ";
+};
+
+TEST_F(WasiNnLibraries, AreFoundAndCalledByNameAsWamrDoes) { expect_success("wamr_host", found_); }
+
+TEST_F(WasiNnLibraries, ServeHostsOfTheBackendWhoseNameOneOfThemHas) {
+    expect_success("upstream_host", found_ + "HEADRACE_RUN_INFERENCE_ARGS=6 ");
 }
 
 }  // namespace

@@ -60,6 +60,16 @@ TEST_P(WasiNnFiles, TheEnvironmentConfinesNamesToARoot) {
     expect_confined(Host(*library));
 }
 
+TEST_P(WasiNnFiles, ANameWithALongPartIsToldOf) {
+    for (const std::string& config : {std::string(), R"({"model_root": ")" + root().string() + R"("})"}) {
+        const Host host(*library, config);
+        EXPECT_EQ(load(host, "sub/" + std::string(256, 'x') + "/chat.gguf"), 1);
+        EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
+                    HasSubstr("the model's name has a part of 256 bytes, 'xxxx"));
+        EXPECT_EQ(load(host, std::string(255, 'x')), 103);
+    }
+}
+
 TEST_P(WasiNnFiles, AnAliasNamesAFileOutside) {
     const EnvironmentVariable config("HEADRACE_CONFIG", R"({"model_root": ")" + root().string() +
                                                             R"(", "model_aliases": {"tiny": ")" +

@@ -66,26 +66,51 @@ TEST_P(WasiNnGraphLimits, CancelEndsARunOfAnotherThread) {
 }
 
 TEST_P(WasiNnGraphLimits, HoldTheTensorsAndActivationsOfAGraph) {
-    const Host host(*library, R"({"max_graph_bytes": 100000})");
+    const Host host(*library, R"({"max_graph_bytes": 1000000})");
     const std::uint32_t graph = load(host, expanded()), context = host.open(graph);
     const auto shape = [&](std::int64_t elements) {
         return set(host, context, 1, bytes_of(std::vector{elements}), types_of(GetParam()).i64, {1});
     };
     ASSERT_EQ(set(host, context, 0, {7}, {1}), 0);
-    for (const std::int64_t elements : {std::int64_t{30000}, std::int64_t{1} << 33, std::int64_t{1} << 60}) {
+    for (const std::int64_t elements : {std::int64_t{300000}, std::int64_t{1} << 33, std::int64_t{1} << 60}) {
         ASSERT_EQ(shape(elements), 0);
         EXPECT_NE(library->compute(host.ctx(), context), 0) << elements;
     }
-    ASSERT_EQ(shape(30000), 0);
+    ASSERT_EQ(shape(300000), 0);
     EXPECT_EQ(library->compute(host.ctx(), context), library->numbers.no_memory);
-    EXPECT_THAT(failure(host), HasSubstr("are in use of the 100000 that may be"));
+    EXPECT_THAT(failure(host), HasSubstr("are in use of the 1000000 that may be"));
     ASSERT_EQ(shape(2), 0);
     EXPECT_EQ(library->compute(host.ctx(), context), 0) << failure(host);
     EXPECT_THAT(values_of(library->get_output(host.ctx(), context, 0)), ElementsAre(7, 7));
 
     const std::uint32_t sums = load(host, sum_and_product()), other = host.open(sums);
-    EXPECT_EQ(set(host, other, 0, std::vector<float>(30000), {15000, 2}), library->numbers.no_memory);
+    EXPECT_EQ(set(host, other, 0, std::vector<float>(300000), {150000, 2}), library->numbers.no_memory);
     EXPECT_EQ(set(host, other, 0, {1, 2}, {1, 2}), 0);
+}
+
+TEST_P(WasiNnGraphLimits, HoldWhatEachContextKeepsOfAGraph) {
+    std::vector<std::string> nodes;
+    std::string last = "x";
+    for (int i = 0; i < 1000; ++i) {
+        const std::string next = i == 999 ? "y" : "y" + std::to_string(i);
+        nodes.push_back(onnx::node(i % 2 ? "Sin" : "Tanh", {last}, next));
+        last = next;
+    }
+    const std::string chain = onnx::model_of(nodes, {value("x", kF32, {"n"})}, {value("y", kF32, {"n"})});
+    const Host host(*library, R"({"max_graph_bytes": 20000000})");
+    const std::uint32_t graph = load(host, chain);
+    std::vector<std::uint32_t> contexts;
+    int code = 0;
+    while (code == 0 && contexts.size() < 100) {
+        contexts.push_back(host.open(graph));
+        ASSERT_EQ(set(host, contexts.back(), 0, {1}, {1}), 0);
+        code = library->compute(host.ctx(), contexts.back());
+    }
+    EXPECT_EQ(code, library->numbers.no_memory);
+    EXPECT_THAT(failure(host), HasSubstr("for what a session keeps of its graph are too many"));
+    EXPECT_LT(contexts.size(), 40u);
+    EXPECT_EQ(library->close_execution_context(host.ctx(), contexts.front()), 0);
+    EXPECT_EQ(library->compute(host.ctx(), contexts.back()), 0) << "a closed context gives it back";
 }
 
 TEST_P(WasiNnGraphLimits, HoldTheBytesOfAModel) {
@@ -136,7 +161,7 @@ TEST_P(WasiNnGraphLimits, HoldTheNumberOfContextsWhichUnloadingGivesBack) {
 
 TEST_P(WasiNnGraphLimits, KeepAGuestThatFloodsLoopsAndLeaksFromHurtingAnother) {
     const Host host(*library), hostile(*library, R"({"max_compute_ms": 20, "max_graphs": 3, "max_contexts": 5,
-                                                     "max_graph_bytes": 4000000})");
+                                                     "max_graph_bytes": 20000000})");
     const std::uint32_t context = host.open(load(host, sum_and_product()));
     const std::uint32_t loop = load(hostile, endless()), looping = hostile.open(loop);
     constexpr std::uint32_t kMuch = 400;
@@ -149,8 +174,9 @@ TEST_P(WasiNnGraphLimits, KeepAGuestThatFloodsLoopsAndLeaksFromHurtingAnother) {
                       leaked < 4 ? 0 : library->numbers.busy);
             EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(kMuch * kMuch), {kMuch, kMuch}), 0);
             EXPECT_EQ(library->compute(hostile.ctx(), looping), library->numbers.timed_out);
-            EXPECT_EQ(set(hostile, looping, 0, std::vector<float>(9 * kMuch * kMuch), {3 * kMuch, 3 * kMuch}),
-                      library->numbers.no_memory);
+            EXPECT_EQ(
+                set(hostile, looping, 0, std::vector<float>(36 * kMuch * kMuch), {6 * kMuch, 6 * kMuch}),
+                library->numbers.no_memory);
         }
     });
     for (int i = 0; i < 100; ++i) {

@@ -18,7 +18,7 @@ using testing::StartsWith;
 class WasiNnLimits : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnLimits);
 
-constexpr std::string_view endless = R"({"ignore_eos": true, "n_predict": -1})";
+constexpr std::string_view endless_request = R"({"ignore_eos": true, "n_predict": -1})";
 
 std::string context_tokens(const Library& library, void* ctx) {
     const std::string statistics = library.statistics(ctx), key = R"("context_tokens":)";
@@ -117,7 +117,7 @@ template <class Act>
 int end_of_endless_request(const Library& library, const Host& host, std::uint32_t context, Act act) {
     std::atomic<int> code{-1};
     std::thread request(
-        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless).code; });
+        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless_request).code; });
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (library.statistics(host.ctx()).find(R"("running":1)") == std::string::npos && code == -1 &&
            std::chrono::steady_clock::now() < limit)
@@ -151,6 +151,32 @@ TEST_P(WasiNnLimits, AGuestDoesNotPutOffTheEndThatItsHostSetsARequest) {
                                                  R"({"ignore_eos": true, "n_predict": -1, "timeout_ms": 1})");
     EXPECT_EQ(sooner.code, library->numbers.timed_out);
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("timeout_ms 1"));
+}
+
+TEST_P(WasiNnLimits, AGuestTakesNoMoreMemoryThanItsHostSays) {
+    const Host host(*library, R"({"max_memory_bytes": 100000000})");
+    std::uint32_t graph = 77;
+    EXPECT_EQ(
+        host.try_load(model_path(), R"({"n_threads": 1, "n_ctx": 10000000, "max_memory_bytes": 0})", &graph),
+        library->numbers.too_large);
+    EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
+                HasSubstr("of 100000000, the host's max_memory_bytes, are in use"));
+    EXPECT_EQ(graph, 77u);
+    const std::uint32_t loaded = host.load(R"({"n_threads": 1, "n_ctx": 512})"), context = host.open(loaded);
+    EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+    EXPECT_EQ(library->set_input(host.ctx(), context, 0, std::string(100'000'000, 'x')),
+              library->numbers.no_memory);
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "nothing changes";
+    int held = 0;
+    std::uint32_t filled = 0;
+    for (int code = 0; code == 0 && held < 100; ++held) {
+        filled = host.open(loaded);
+        code = library->set_input(host.ctx(), filled, held % 2, std::string(4'000'000, 'x'));
+    }
+    EXPECT_LT(held, 30);
+    EXPECT_EQ(library->close_execution_context(host.ctx(), filled - 1), 0);
+    EXPECT_EQ(library->set_input(host.ctx(), filled, 0, std::string(4'000'000, 'x')), 0)
+        << "a closed context gives its texts' memory back";
 }
 
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {

@@ -9,10 +9,10 @@ namespace {
 class WasiNnOutputs : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnOutputs);
 
-const std::string answer = "äöü€😀";  // 2, 2, 2, 3 and 4 bytes
+const std::string kSymbols = "äöü€😀";  // 2, 2, 2, 3 and 4 bytes
 constexpr std::string_view grammar = R"({"grammar": "root ::= \"äöü€😀\""})";
 
-/// The bytes of the answer's characters that fit into a size.
+/// The bytes of the symbols that fit into a size.
 std::uint32_t whole_characters(std::uint32_t size) {
     for (const std::uint32_t end : {13u, 9u, 6u, 4u, 2u})
         if (size >= end) return end;
@@ -23,12 +23,12 @@ void expect_fitting(const Library& library, const Output& output, std::uint32_t 
     SCOPED_TRACE("a buffer of " + std::to_string(capacity));
     const std::uint32_t fitting = whole_characters(capacity);
     const bool cut_is_fine = library.abi == Abi::backend && fitting > 0;
-    if (fitting == answer.size() || cut_is_fine) {
+    if (fitting == kSymbols.size() || cut_is_fine) {
         EXPECT_EQ(output.code, 0);
-        EXPECT_EQ(output.text(), answer.substr(0, fitting));
+        EXPECT_EQ(output.text(), kSymbols.substr(0, fitting));
     } else {
         EXPECT_EQ(output.code, library.numbers.too_large);
-        EXPECT_EQ(output.size, answer.size()) << "the size that is needed";
+        EXPECT_EQ(output.size, kSymbols.size()) << "the size that is needed";
         EXPECT_EQ(output.bytes.find_first_not_of('#'), std::string::npos) << "nothing is written";
     }
 }
@@ -36,8 +36,8 @@ void expect_fitting(const Library& library, const Output& output, std::uint32_t 
 TEST_P(WasiNnOutputs, HoldWholeCharactersInBuffersOfEverySize) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    ASSERT_EQ(host.ask(context, "Say it.", grammar), answer);
-    for (std::uint32_t capacity = 0; capacity <= answer.size() + 3; ++capacity) {
+    ASSERT_EQ(host.ask(context, "Say it.", grammar), kSymbols);
+    for (std::uint32_t capacity = 0; capacity <= kSymbols.size() + 3; ++capacity) {
         expect_fitting(*library, library->get_output(host.ctx(), context, 0, capacity), capacity);
         expect_fitting(*library, library->run_inference(host.ctx(), context, "Say it.", grammar, capacity),
                        capacity);
@@ -62,7 +62,7 @@ TEST_P(WasiNnOutputs, PiecesAreWholeCharactersInBuffersOfEverySize) {
         joined += piece;
         EXPECT_EQ(whole_characters(std::uint32_t(joined.size())), joined.size()) << joined;
     }
-    EXPECT_EQ(joined, answer);
+    EXPECT_EQ(joined, kSymbols);
 }
 
 TEST_P(WasiNnOutputs, MetadataNeedsTheSizeThatTheErrorNames) {

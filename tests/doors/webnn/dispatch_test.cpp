@@ -10,7 +10,7 @@ namespace {
 
 using headrace::testing::message_of;
 
-const MLContextOptions kCpu{.accelerated = false};
+const MLContextOptions kCpuAlone{.accelerated = false};
 
 /// y = x + 1 on x[4].
 MLGraph increment(const MLContext& context) {
@@ -26,7 +26,7 @@ std::vector<float> content(const MLContext& context, const MLTensor& tensor) {
 }
 
 TEST(Dispatch, AnOutputThatIsAnInputIsRefusedAsTheSpecificationHasIt) {
-    const MLContext context(kCpu);
+    const MLContext context(kCpuAlone);
     const MLGraph graph = increment(context);
     const MLTensor tensor = context.createTensor({DType::f32, {4}, true, true});
     EXPECT_EQ(message_of(
@@ -39,7 +39,7 @@ TEST(Dispatch, AnOutputThatIsAnInputIsRefusedAsTheSpecificationHasIt) {
 }
 
 TEST(Dispatch, BindingsMixTensorsAndMemoryAndMayBeInPlace) {
-    const MLContext context(kCpu);
+    const MLContext context(kCpuAlone);
     const MLGraph graph = increment(context);
     const MLTensor tensor = context.createTensor({DType::f32, {4}, true, true});
     std::vector<float> memory{1, 2, 3, 4};
@@ -55,7 +55,7 @@ TEST(Dispatch, BindingsMixTensorsAndMemoryAndMayBeInPlace) {
 }
 
 TEST(Dispatch, BindingsAreCheckedLikeTensors) {
-    const MLContext context(kCpu);
+    const MLContext context(kCpuAlone);
     const MLGraph graph = increment(context);
     std::vector<float> memory(4);
     const MLBinding good(DType::f32, {4}, memory.data());
@@ -71,7 +71,7 @@ TEST(Dispatch, BindingsAreCheckedLikeTensors) {
 }
 
 TEST(Dispatch, AConstantTensorIsNoOutput) {
-    const MLContext context(kCpu);
+    const MLContext context(kCpuAlone);
     const std::vector<float> values{1, 2, 3, 4};
     const MLTensor constant = context.createConstantTensor({DType::f32, {4}}, values.data(), 16);
     const MLTensor x = context.createTensor({DType::f32, {4}});

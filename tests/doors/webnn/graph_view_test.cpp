@@ -8,11 +8,11 @@
 namespace headrace::webnn {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
-MLContext cpu() { return MLContext({.accelerated = false}); }
+MLContext on_the_cpu() { return MLContext({.accelerated = false}); }
 
 const MLOption* find(const MLNodeView& node, std::string_view name) {
     for (const auto& [key, value] : node.attributes)
@@ -21,7 +21,7 @@ const MLOption* find(const MLNodeView& node, std::string_view name) {
 }
 
 TEST(GraphView, ShowsTheGraphAsItWasBuilt) {
-    MLGraphBuilder builder(cpu());
+    MLGraphBuilder builder(on_the_cpu());
     const MLOperand x = builder.input("x", {DType::f32, {2, 3}});
     const MLOperand y = builder.relu(builder.transpose(x), {}, "last");
     const MLGraphView seen = view(builder.build({{"y", y}}));
@@ -37,7 +37,7 @@ TEST(GraphView, ShowsTheGraphAsItWasBuilt) {
 }
 
 TEST(GraphView, TellsTheRangesOfOpenExtents) {
-    MLGraphBuilder builder(cpu());
+    MLGraphBuilder builder(on_the_cpu());
     const MLOperand x = builder.input("x", {DType::f32, {Extent("rows", 4, 2), 3}});
     const MLGraph graph = builder.build({{"y", builder.concat({x, x}, 0)}});
     const auto inputs = input_shapes(graph), outputs = output_shapes(graph);
@@ -52,7 +52,7 @@ TEST(GraphView, TellsTheRangesOfOpenExtents) {
 }
 
 TEST(GraphView, LeavesOutAttributesThatAreAbsent) {
-    MLGraphBuilder builder(cpu());
+    MLGraphBuilder builder(on_the_cpu());
     const MLOperand x = builder.input("x", {DType::f32, {2, 3}});
     const MLOperand y = builder.clamp(x, {{"minValue", 1.5}});
     const MLGraphView seen = view(builder.build({{"y", y}}));
@@ -62,7 +62,7 @@ TEST(GraphView, LeavesOutAttributesThatAreAbsent) {
 }
 
 TEST(GraphView, NamesDynamicExtents) {
-    MLGraphBuilder builder(cpu());
+    MLGraphBuilder builder(on_the_cpu());
     const MLOperand x = builder.input("x", {DType::f32, {MLDimension("n", 8), 3}});
     const MLGraphView seen = view(builder.build({{"y", builder.relu(x)}}));
     EXPECT_EQ(seen.values[0].shape[0].str(), "n");
@@ -73,7 +73,7 @@ TEST(GraphView, KeepsConstantsAliveAfterTheGraph) {
     const std::array<float, 3> weights{1, 2, 3};
     MLValueView constant;
     {
-        MLGraphBuilder builder(cpu());
+        MLGraphBuilder builder(on_the_cpu());
         const MLOperand x = builder.input("x", {DType::f32, {3}});
         const MLOperand w = builder.constant({DType::f32, {3}}, weights.data(), sizeof weights);
         constant = view(builder.build({{"y", builder.add(x, w)}})).values[1];

@@ -6,8 +6,6 @@
 namespace headrace::webnn::testing {
 namespace {
 
-constexpr DType f32 = DType::f32;
-
 std::vector<OperatorCase> product_cases() {
     return {
         {"matmul",
@@ -83,7 +81,7 @@ std::vector<OperatorCase> normalization_cases() {
     };
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// Networks of one unit on one number, so that a step is the specification's formulas as they stand there.
 constexpr std::array<double, 4> kWeight{0.5, -1, 2, 0.75}, kRecurrent{-0.5, 1.5, 0.25, 1};
@@ -92,7 +90,7 @@ constexpr double kFirst = 0.8, kSecond = -0.6, kHidden = 0.3, kCell = -0.7;
 /// Gates in the order update, reset, new.
 double gru_step(double x, double h) {
     const auto gate = [&](std::size_t i, double scale) { return kWeight[i] * x + scale * kRecurrent[i] * h; };
-    const double update = sigmoid(gate(0, 1)), reset = sigmoid(gate(1, 1));
+    const double update = logistic(gate(0, 1)), reset = logistic(gate(1, 1));
     return (1 - update) * std::tanh(gate(2, reset)) + update * h;
 }
 
@@ -103,8 +101,8 @@ struct LstmState {
 /// Gates in the order input, output, forget, cell.
 LstmState lstm_step(double x, LstmState state) {
     const auto gate = [&](std::size_t i) { return kWeight[i] * x + kRecurrent[i] * state.hidden; };
-    const double cell = sigmoid(gate(2)) * state.cell + sigmoid(gate(0)) * std::tanh(gate(3));
-    return {sigmoid(gate(1)) * std::tanh(cell), cell};
+    const double cell = logistic(gate(2)) * state.cell + logistic(gate(0)) * std::tanh(gate(3));
+    return {logistic(gate(1)) * std::tanh(cell), cell};
 }
 
 /// The first so many of four gates, with the extents before them that a method wants.

@@ -3,7 +3,7 @@
 namespace headrace::webnn::testing {
 namespace {
 
-constexpr DType f32 = DType::f32, i32 = DType::i32, i64 = DType::i64, i8 = DType::i8, u8 = DType::u8;
+constexpr DType i32 = DType::i32, i64 = DType::i64, i8 = DType::i8, u8 = DType::u8;
 
 /// [[1, 2, 3], [4, 5, 6]]
 MLOperand matrix(Call& c) { return c.input({2, 3}, {1, 2, 3, 4, 5, 6}); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 
 #include "kernels/each_target.h"
@@ -15,10 +14,9 @@ namespace headrace::kernels {
 namespace {
 
 using testing::for_each_target;
+using testing::kInf;
 using testing::Matrix;
 using testing::random_floats;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct AlignedFloats {
     std::unique_ptr<float, decltype(&std::free)> data;
@@ -43,14 +41,14 @@ double activated(Activation activation, double x, double low, double high) {
     return NAN;
 }
 
-struct Case {
+struct GemmCase {
     size_t m, n, k;
     Activation activation = Activation::none;
     bool bias = false, residual = false, transposed = false;
 };
 
 // Runs one product on nth threads' shares and compares it with the sum in double precision.
-void expect_product(const Case& t, int nth) {
+void expect_product(const GemmCase& t, int nth) {
     SCOPED_TRACE(::testing::Message()
                  << t.m << "x" << t.n << "x" << t.k << " activation " << int(t.activation) << " bias "
                  << t.bias << " residual " << t.residual << " threads " << nth);

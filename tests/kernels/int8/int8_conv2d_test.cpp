@@ -228,7 +228,7 @@ private:
     std::vector<float> bias_, scale_;
 };
 
-const Int8Shape kShapes[] = {
+const Int8Shape kConvolutionShapes[] = {
     {.in_channels = 1, .out_channels = 1},
     {.in_channels = 3,
      .in_h = 9,
@@ -414,10 +414,10 @@ const Int8Shape kShapes[] = {
      .pad_right = 3},
 };
 
-void expect_exact_everywhere(const Int8Types& types) {
+void expect_exact_convolutions(const Int8Types& types) {
     testing::for_each_target([&] {
         size_t turn = 0;
-        for (const Int8Shape& shape : kShapes) {
+        for (const Int8Shape& shape : kConvolutionShapes) {
             SCOPED_TRACE(::testing::Message() << "shape " << turn);
             const int nth = testing::thread_count(turn++);
             for (const auto side : {Guarded::Side::front, Guarded::Side::back})
@@ -430,21 +430,21 @@ TEST(Int8Conv2d, SumsUpExactlyForEachTypeOfBytes) {
     for (const bool signed_x : {false, true})
         for (const bool signed_y : {false, true})
             for (const bool wide : {false, true})
-                expect_exact_everywhere({.signed_x = signed_x,
-                                         .wide_filter = wide,
-                                         .signed_y = signed_y,
-                                         .x_zero = signed_x ? -5 : 117,
-                                         .y_zero = signed_y ? 3 : 128,
-                                         .has_bias = !wide});
+                expect_exact_convolutions({.signed_x = signed_x,
+                                           .wide_filter = wide,
+                                           .signed_y = signed_y,
+                                           .x_zero = signed_x ? -5 : 117,
+                                           .y_zero = signed_y ? 3 : 128,
+                                           .has_bias = !wide});
 }
 
 TEST(Int8Conv2d, HasRoomForTheLargestNumbersOfBothSigns) {
     for (const int x_zero : {0, 255})
         for (const bool wide : {false, true})
-            expect_exact_everywhere(
+            expect_exact_convolutions(
                 {.wide_filter = wide, .x_zero = x_zero, .y_zero = x_zero, .is_extreme = true});
     for (const int x_zero : {-128, 127})
-        expect_exact_everywhere(
+        expect_exact_convolutions(
             {.signed_x = true, .signed_y = true, .x_zero = x_zero, .y_zero = x_zero, .is_extreme = true});
 }
 
@@ -465,8 +465,8 @@ TEST(Int8Conv2d, TransformsFiltersOnlyWhereSumsHaveRoom) {
 }
 
 TEST(Int8Conv2d, KeepsResultsWithinLimits) {
-    expect_exact_everywhere({.x_zero = 3, .y_zero = 100, .low = 100, .high = 180});
-    expect_exact_everywhere({.signed_y = true, .x_zero = 3, .y_zero = -128, .low = -100, .high = 7});
+    expect_exact_convolutions({.x_zero = 3, .y_zero = 100, .low = 100, .high = 180});
+    expect_exact_convolutions({.signed_y = true, .x_zero = 3, .y_zero = -128, .low = -100, .high = 7});
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct ProductShape {
     size_t m, n, k;
 };
 // One row and many, panels and what is left, an odd depth, several slices of depth and strips of rows.
-constexpr ProductShape kShapes[] = {{1, 1, 1},     {1, 40, 64},  {5, 16, 33},   {7, 37, 20},
-                                    {49, 17, 130}, {100, 50, 9}, {13, 33, 1100}};
+constexpr ProductShape kProductShapes[] = {{1, 1, 1},     {1, 40, 64},  {5, 16, 33},   {7, 37, 20},
+                                           {49, 17, 130}, {100, 50, 9}, {13, 33, 1100}};
 
 struct ProductTypes {
     bool signed_a = false, wide_b = false;
@@ -150,7 +150,7 @@ private:
 
 void expect_exact(const ProductTypes& types) {
     size_t turn = 0;
-    for (const ProductShape& shape : kShapes) {
+    for (const ProductShape& shape : kProductShapes) {
         SCOPED_TRACE(::testing::Message() << "shape " << turn);
         const int nth = testing::thread_count(turn++);
         ProductCase product(shape, types);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -14,11 +13,10 @@ namespace headrace::kernels {
 namespace {
 
 using testing::for_each_target;
+using testing::kInf;
 using testing::random_floats;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-struct Case {
+struct AttentionCase {
     size_t heads = 2, kv_heads = 2, m = 3, n = 5, width = 8, width_v = 8;
     bool causal = false;
     // Rows and columns of the mask; 0: none.
@@ -26,7 +24,7 @@ struct Case {
     bool rounds = false, zero_if_masked = true;
 };
 
-std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
+std::vector<double> by_hand(const AttentionCase& c, const AttentionArgs& g) {
     std::vector<double> out;
     for (size_t h = 0; h < c.heads; ++h)
         for (size_t i = 0; i < c.m; ++i) {
@@ -52,7 +50,7 @@ std::vector<double> by_hand(const Case& c, const AttentionArgs& g) {
     return out;
 }
 
-void expect_attention(const Case& c, int nth) {
+void expect_attention(const AttentionCase& c, int nth) {
     SCOPED_TRACE(::testing::Message() << c.heads << "/" << c.kv_heads << " heads, " << c.m << "x" << c.n
                                       << "x" << c.width << " causal " << c.causal << " mask " << c.mask_rows
                                       << "x" << c.mask_columns << " threads " << nth);
@@ -181,7 +179,7 @@ TEST(AttentionF32, LetsSeveralQueryHeadsReadOneHeadOfKeys) {
 
 // Blocks of queries see less or more of a head's keys than those before.
 void expect_as_many_keys_as_any_query_sees(bool rounds) {
-    const Case c{.heads = 2, .kv_heads = 1, .m = 250, .n = 200, .width = 8, .width_v = 72};
+    const AttentionCase c{.heads = 2, .kv_heads = 1, .m = 250, .n = 200, .width = 8, .width_v = 72};
     std::vector<float> q = random_floats(c.heads * c.m * c.width, 1), k = random_floats(c.n * c.width, 2),
                        v = random_floats(c.n * c.width_v, 3), mask(c.m * c.n, 0),
                        o(c.heads * c.m * c.width_v);

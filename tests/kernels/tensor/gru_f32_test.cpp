@@ -22,7 +22,7 @@ using testing::random_floats;
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // One row of the batch in one direction, in double precision.
-struct ByHand {
+struct GruByHand {
     const GruArgs& g;
     std::vector<double> hidden;
 
@@ -84,7 +84,7 @@ void expect_gru(size_t kHidden, size_t batch, size_t directions, bool backward, 
 
     for (size_t slot = 0; slot < slots; ++slot) {
         const size_t direction = slot / batch;
-        ByHand row{g, std::vector<double>(kHidden)};
+        GruByHand row{g, std::vector<double>(kHidden)};
         for (size_t j = 0; given && j < kHidden; ++j) row.hidden[j] = hidden.data()[slot * kHidden + j];
         for (size_t i = 0; i < steps; ++i) {
             const size_t t = direction == 1 || backward ? steps - 1 - i : i;

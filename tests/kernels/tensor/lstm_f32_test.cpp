@@ -21,10 +21,10 @@ using testing::for_each_target;
 using testing::Guarded;
 using testing::random_floats;
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 // One row of the batch in one direction, in double precision; gates in the order i, o, f, g.
-struct ByHand {
+struct LstmByHand {
     const LstmArgs& g;
     std::vector<double> hidden, cell;
 
@@ -38,9 +38,9 @@ struct ByHand {
         };
         std::vector<double> next(g.hidden);
         for (size_t j = 0; j < g.hidden; ++j) {
-            cell[j] =
-                sigmoid(gate(g.forget, j)) * cell[j] + sigmoid(gate(0, j)) * std::tanh(gate(g.candidate, j));
-            next[j] = sigmoid(gate(g.output, j)) * std::tanh(cell[j]);
+            cell[j] = logistic(gate(g.forget, j)) * cell[j] +
+                      logistic(gate(0, j)) * std::tanh(gate(g.candidate, j));
+            next[j] = logistic(gate(g.output, j)) * std::tanh(cell[j]);
         }
         hidden = next;
     }
@@ -85,7 +85,7 @@ void expect_lstm(size_t kHidden, size_t batch, size_t directions, bool backward,
 
     for (size_t slot = 0; slot < slots; ++slot) {
         const size_t direction = slot / batch;
-        ByHand row{g, std::vector<double>(kHidden), std::vector<double>(kHidden)};
+        LstmByHand row{g, std::vector<double>(kHidden), std::vector<double>(kHidden)};
         for (size_t j = 0; given && j < kHidden; ++j)
             row.hidden[j] = hidden.data()[slot * kHidden + j], row.cell[j] = cell.data()[slot * kHidden + j];
         for (size_t i = 0; i < steps; ++i) {

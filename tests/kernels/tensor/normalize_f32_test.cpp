@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -15,10 +14,9 @@ namespace {
 
 using testing::for_each_target;
 using testing::Guarded;
+using testing::kInf;
 using testing::Matrix;
 using testing::random_floats;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 struct Norm {
     bool centered, residual, sum, scale, bias;

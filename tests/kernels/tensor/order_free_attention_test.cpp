@@ -20,18 +20,18 @@ using testing::CacheShape;
 using testing::for_each_target;
 
 constexpr std::uint16_t kSeen = 0, kNotSeen = 0xFC00;
-const std::vector<CacheShape> kShapes{{1, 16, 8, 1000, 128, 128}, {1, 4, 4, 1, 64, 64},
-                                      {5, 6, 2, 129, 80, 48},     {17, 4, 1, 70, 64, 128},
-                                      {3, 7, 7, 63, 16, 16},      {2, 8, 1, 200, 256, 512}};
+const std::vector<CacheShape> kCacheShapes{{1, 16, 8, 1000, 128, 128}, {1, 4, 4, 1, 64, 64},
+                                           {5, 6, 2, 129, 80, 48},     {17, 4, 1, 70, 64, 128},
+                                           {3, 7, 7, 63, 16, 16},      {2, 8, 1, 200, 256, 512}};
 
 template <typename Test>
-void where_it_runs(const CacheShape& shape, Test test) {
+void where_order_free_runs(const CacheShape& shape, Test test) {
     for_each_target([&] {
         if (has_order_free_attention(shape.width, shape.width_v)) test();
     });
 }
 
-void expect_right(const Cached<std::uint16_t>& cached) {
+void expect_near_exact(const Cached<std::uint16_t>& cached) {
     const std::vector<double> expected = cached.reference();
     for (const int threads : {1, 2, 3, 16}) {
         const std::vector<float> o = cached.run(threads, order_free_attention);
@@ -43,22 +43,22 @@ void expect_right(const Cached<std::uint16_t>& cached) {
 }
 
 TEST(OrderFreeAttention, AgreesWithTheReference) {
-    for (const CacheShape& shape : kShapes) {
+    for (const CacheShape& shape : kCacheShapes) {
         Cached<std::uint16_t> cached(shape, 1);
-        where_it_runs(shape, [&] { expect_right(cached); });
+        where_order_free_runs(shape, [&] { expect_near_exact(cached); });
         cached.softcap = 5;
         cached.sinks.assign(shape.heads, 1.5f);
-        where_it_runs(shape, [&] { expect_right(cached); });
+        where_order_free_runs(shape, [&] { expect_near_exact(cached); });
     }
 }
 
 TEST(OrderFreeAttention, FollowsMasksOfCausalPromptsAndOfSequencesThatShareACache) {
-    for (const CacheShape& shape : kShapes) {
+    for (const CacheShape& shape : kCacheShapes) {
         Cached<std::uint16_t> cached(shape, 2);
         cached.hide([&](std::size_t t, std::size_t j) { return j + shape.tokens <= t + shape.keys; });
-        where_it_runs(shape, [&] { expect_right(cached); });
+        where_order_free_runs(shape, [&] { expect_near_exact(cached); });
         cached.hide([&](std::size_t t, std::size_t j) { return j / 40 % shape.tokens == t; });
-        where_it_runs(shape, [&] { expect_right(cached); });
+        where_order_free_runs(shape, [&] { expect_near_exact(cached); });
     }
 }
 
@@ -68,7 +68,7 @@ TEST(OrderFreeAttention, TakesValuesOfAnySize) {
         Cached<std::uint16_t> cached(shape, 3);
         for (std::size_t i = 0; i < cached.v.size(); i += 5)
             cached.v[i] = testing::stored<std::uint16_t>(i % 2 ? size : -size);
-        where_it_runs(shape, [&] {
+        where_order_free_runs(shape, [&] {
             const std::vector<double> expected = cached.reference();
             const std::vector<float> o = cached.run(2, order_free_attention);
             for (std::size_t i = 0; i < o.size(); ++i) ASSERT_NEAR(o[i], expected[i], 3e-6 * size) << i;
@@ -88,7 +88,7 @@ TEST(OrderFreeAttention, LetsNothingOfHiddenKeysThrough) {
                 cached.v[50 * cached.row_v() + i] = testing::stored<std::uint16_t>(bad);
                 if (has_key) cached.k[50 * cached.row() + i] = testing::stored<std::uint16_t>(bad);
             }
-            where_it_runs(shape, [&] {
+            where_order_free_runs(shape, [&] {
                 const std::vector<float> o = cached.run(1, order_free_attention);
                 for (std::size_t i = 0; i < o.size(); ++i)
                     if (i / (shape.heads * shape.width_v) == 2)
@@ -133,10 +133,10 @@ struct Surroundings {
     float other_values = 1;
 };
 
-using Kernel = void (*)(const DecodeAttentionArgs<std::uint16_t>&, int, int);
+using AttentionKernel = void (*)(const DecodeAttentionArgs<std::uint16_t>&, int, int);
 
 /// The results of the sequence's queries.
-std::vector<float> run_in(const Surroundings& around, const Sequence& own, Kernel kernel) {
+std::vector<float> run_in(const Surroundings& around, const Sequence& own, AttentionKernel kernel) {
     std::mt19937 random(static_cast<unsigned>(around.cache * 7 + around.before));
     const CacheShape& s = own.shape;
     const std::size_t tokens = around.before + s.tokens + around.after, row = s.kv_heads * s.width,
@@ -198,7 +198,7 @@ TEST(OrderFreeAttention, GivesARowTheSameBitsWhereverItsKeysLieAndWhateverIsBesi
     for (const CacheShape& shape : kSequences)
         for (const float largest : {1.0f, 300.0f}) {
             const Sequence own = sequence_of(shape, largest);
-            where_it_runs(shape, [&] {
+            where_order_free_runs(shape, [&] {
                 const std::vector<float> expected = run_in(alone(own), own, order_free_attention);
                 for (const std::size_t others : {0, 5, 260})
                     for (const std::size_t before : {0, 1, 3, 6})
@@ -216,7 +216,7 @@ TEST(OrderFreeAttention, GivesARowTheSameBitsBesideLargeValuesOfOthers) {
     for (const CacheShape& shape : kSequences)
         for (const float largest : {1.0f, 100.0f}) {
             const Sequence own = sequence_of(shape, largest);
-            where_it_runs(shape, [&] {
+            where_order_free_runs(shape, [&] {
                 const std::vector<float> expected = run_in(alone(own), own, order_free_attention);
                 Surroundings around = scattered(own, 200, 3, 3, 2);
                 for (const float size : {50.0f, 20000.0f}) {
@@ -229,7 +229,7 @@ TEST(OrderFreeAttention, GivesARowTheSameBitsBesideLargeValuesOfOthers) {
 
 TEST(OrderFreeAttention, GivesWhatTheUsualAttentionDoesNot) {
     const Sequence own = sequence_of({1, 4, 2, 300, 64, 64}, 1);
-    where_it_runs(own.shape, [&] {
+    where_order_free_runs(own.shape, [&] {
         EXPECT_NE(run_in(scattered(own, 260, 0, 0, 1), own, decode_attention),
                   run_in(alone(own), own, decode_attention));
     });

@@ -14,11 +14,11 @@ namespace {
 
 using testing::for_each_target;
 using testing::Guarded;
+using testing::kNan;
 using testing::random_floats;
 
 constexpr Reduction kAll[] = {Reduction::sum, Reduction::sum_of_magnitudes, Reduction::sum_of_squares,
                               Reduction::largest, Reduction::smallest};
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 double expected(Reduction op, const std::vector<float>& x) {
     double total = first_total(op);

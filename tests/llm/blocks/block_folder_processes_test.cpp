@@ -18,14 +18,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBlocks = 4;
 
-std::vector<TestText> texts() {
+std::vector<TestText> shared_texts() {
     std::vector<TestText> made;
     for (int i = 0; i < 30; ++i) made.emplace_back(i + 1, kBlocks, i % 4);
     return made;
 }
 
 /// A process; its exit status is what `work` returns.
-pid_t start(const std::function<int()>& work) {
+pid_t start_process(const std::function<int()>& work) {
     const pid_t child = fork();
     if (child == 0) _exit(work());
     return child;
@@ -33,7 +33,7 @@ pid_t start(const std::function<int()>& work) {
 
 /// Writes and reads at random for that long; the number of blocks that were wrong or could not be written.
 int work_on(const std::string& path, std::uint64_t limit, std::uint32_t seed, milliseconds time) {
-    const std::vector<TestText> all = texts();
+    const std::vector<TestText> all = shared_texts();
     BlockFolder folder(path, limit);
     std::mt19937 random(seed);
     int wrong = 0;
@@ -54,7 +54,7 @@ TEST(BlockFolderProcesses, EightAtOnceReadWhatIsRightWithinTheLimit) {
     constexpr std::uint64_t kLimit = 20'000;  // a third of what all texts take
     std::vector<pid_t> children;
     for (std::uint32_t i = 0; i < 8; ++i)
-        children.push_back(start([&] { return work_on(path, kLimit, i, milliseconds(1500)); }));
+        children.push_back(start_process([&] { return work_on(path, kLimit, i, milliseconds(1500)); }));
     std::size_t looks = 0, most = 0;
     for (const auto end = Clock::now() + milliseconds(1500); Clock::now() < end; ++looks) {
         std::this_thread::sleep_for(milliseconds(5));
@@ -76,11 +76,11 @@ TEST(BlockFolderProcesses, ThatAreKilledWhileTheyWriteLeaveNothingWrong) {
     const TemporaryFolder temporary;
     const std::string path = temporary / "cache";
     constexpr std::uint64_t kLimit = 20'000;
-    const std::vector<TestText> all = texts();
+    const std::vector<TestText> all = shared_texts();
     std::mt19937 random(1);
     std::size_t found = 0;
     for (std::uint32_t round = 0; round < 40; ++round) {
-        const pid_t child = start([&] { return work_on(path, kLimit, round, milliseconds(60'000)); });
+        const pid_t child = start_process([&] { return work_on(path, kLimit, round, milliseconds(60'000)); });
         std::this_thread::sleep_for(std::chrono::microseconds(2000 + random() % 20'000));
         ASSERT_EQ(kill(child, SIGKILL), 0);
         ASSERT_EQ(waitpid(child, nullptr, 0), child);
@@ -104,8 +104,8 @@ TEST(BlockFolderProcesses, ThatAreKilledWhileTheyWriteLeaveNothingWrong) {
 TEST(BlockFolderProcesses, ReadABlockThatIsRemovedMeanwhileToItsEnd) {
     const TemporaryFolder temporary;
     const std::string path = temporary / "cache";
-    const std::vector<TestText> all = texts();
-    const pid_t remover = start([&] {
+    const std::vector<TestText> all = shared_texts();
+    const pid_t remover = start_process([&] {
         BlockFolder folder(path, 1 << 20);
         for (const auto end = Clock::now() + milliseconds(600); Clock::now() < end;)
             for (const TestText& text : all)

@@ -37,7 +37,7 @@ Tokens random_prompt(unsigned seed, std::size_t size) {
 class InvariantEngine : public testing::TestWithParam<std::tuple<const char*, ggml_type>> {
 protected:
     void SetUp() override {
-        if (const Status can = require_packed_products(); !can.ok()) GTEST_SKIP() << can.error().message;
+        if (const Status can = require_packed_kernels(); !can.ok()) GTEST_SKIP() << can.error().message;
         file_ = std::make_unique<RandomModel>(std::get<0>(GetParam()), std::get<1>(GetParam()));
         settings_.context.n_ctx = 1024;
         settings_.context.batch_invariant = true;
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Models, InvariantEngine,
                          });
 
 TEST(BatchInvariance, IsRefusedForModelsOfVectors) {
-    if (const Status can = require_packed_products(); !can.ok()) GTEST_SKIP() << can.error().message;
+    if (const Status can = require_packed_kernels(); !can.ok()) GTEST_SKIP() << can.error().message;
     Settings settings = tiny_settings();
     settings.context.batch_invariant = settings.context.embeddings = true;
     const auto opened = open_runner(tiny_model(), settings);

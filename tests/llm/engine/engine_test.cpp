@@ -375,6 +375,53 @@ TEST(Engine, RepeatsASeededAnswerAndListsProbabilities) {
     }
 }
 
+TEST(Engine, GivesThePromptsTokensTheProbabilitiesThatTheyHadAsAnswers) {
+    const auto engine = tiny_engine();
+    RequestSettings settings = tiny_settings().request;
+    settings.sampling.n_probs = 2;
+    settings.n_predict = 12;
+    const GenerationRequest asked = question(*engine, "Tell me a story.", settings);
+    const Outcome written = ask(*engine, asked)->wait();
+    ASSERT_GT(written.tokens.size(), 4u);
+
+    settings.prompt_probs = true;
+    settings.n_predict = 0;
+    GenerationRequest again{.prompt = asked.prompt, .settings = settings};
+    again.prompt.insert(again.prompt.end(), written.tokens.begin(), written.tokens.end());
+    for (int time = 0; time < 2; ++time) {  // the second time all of it is remembered
+        const Outcome scored = ask(*engine, again)->wait();
+        EXPECT_EQ(scored.cached_tokens, 0);
+        ASSERT_EQ(scored.prompt_token_probabilities.size(), again.prompt.size() - 1);
+        ASSERT_EQ(scored.prompt_probabilities.size(), again.prompt.size() - 1);
+        for (std::size_t i = 0; i < written.tokens.size(); ++i) {
+            const std::size_t at = asked.prompt.size() + i - 1;
+            EXPECT_NEAR(scored.prompt_token_probabilities[at], written.token_probabilities[i], 0.05) << i;
+            ASSERT_EQ(scored.prompt_probabilities[at].size(), 2u);
+            EXPECT_EQ(scored.prompt_probabilities[at][0].token, written.tokens[i]) << "the likeliest " << i;
+        }
+        EXPECT_TRUE(scored.tokens.empty());
+    }
+}
+
+TEST(Engine, ReadsLongPromptsForTheirProbabilitiesBesideOthers) {
+    const auto engine = tiny_engine();
+    RequestSettings settings = tiny_settings().request;
+    settings.prompt_probs = true;
+    settings.n_predict = 1;
+    std::string text;
+    for (int i = 0; i < 20; ++i) text += " The capital of France is Paris.";
+    const Tokens prompt = engine->model().tokenize(text, true, false);
+    ASSERT_GT(prompt.size(), 200u) << "more than a step keeps the logits of";
+    const auto first = ask(*engine, {.prompt = prompt, .settings = settings});
+    const auto second = ask(*engine, {.prompt = prompt, .settings = settings});
+    for (const auto& generation : {first, second}) {
+        const Outcome& outcome = generation->wait();
+        ASSERT_EQ(outcome.prompt_token_probabilities.size(), prompt.size() - 1) << outcome.detail;
+        EXPECT_GT(outcome.prompt_token_probabilities.back(), outcome.prompt_token_probabilities.front());
+        EXPECT_EQ(outcome.tokens.size(), 1u);
+    }
+}
+
 TEST(Engine, ReadsOnlyThePromptWhenNoTokensAreWanted) {
     const auto engine = tiny_engine();
     RequestSettings settings = tiny_settings().request;

@@ -108,7 +108,7 @@ Logits read_beside_others(Steps& steps, const Tokens& tokens, unsigned seed) {
 class InvariantSteps : public testing::TestWithParam<std::tuple<const char*, ggml_type>> {
 protected:
     void SetUp() override {
-        if (const Status can = require_packed_products(); !can.ok()) GTEST_SKIP() << can.error().message;
+        if (const Status can = require_packed_kernels(); !can.ok()) GTEST_SKIP() << can.error().message;
         file_ = std::make_unique<RandomModel>(std::get<0>(GetParam()), std::get<1>(GetParam()));
         auto loaded = Model::load(file_->path(), {});
         ASSERT_TRUE(loaded.ok()) << loaded.error().message;
@@ -192,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Models, InvariantSteps,
                          });
 
 TEST(Invariance, CoversPlainWeightsToo) {
-    if (const Status can = require_packed_products(); !can.ok()) GTEST_SKIP() << can.error().message;
+    if (const Status can = require_packed_kernels(); !can.ok()) GTEST_SKIP() << can.error().message;
     const RandomModel file("qwen3", GGML_TYPE_Q8_0);
     ModelSettings settings;
     settings.repack = false;
@@ -203,7 +203,7 @@ TEST(Invariance, CoversPlainWeightsToo) {
 }
 
 TEST(Invariance, RefusesAModelWithWhatItDoesNotCover) {
-    if (const Status can = require_packed_products(); !can.ok()) GTEST_SKIP() << can.error().message;
+    if (const Status can = require_packed_kernels(); !can.ok()) GTEST_SKIP() << can.error().message;
     const RandomModel file("qwen3", GGML_TYPE_Q8_0);
     const auto model = Model::load(file.path(), {}).value();
     ContextSettings settings;

@@ -24,11 +24,11 @@ Settings plain_settings() {
 }
 
 Settings with_example(const Row& row) {
-    Notes notes;
+    Warnings warnings;
     const std::string_view example = row.path == "adapters.lora" ? R"([{"path": "a.gguf"}])" : row.example;
     const std::string json = fmt::format("{{\"{}\": {}}}", row.path, example);
     Result<Settings> settings =
-        with_parameters(plain_settings(), json, std::min(row.level, Level::model), notes);
+        with_parameters(plain_settings(), json, std::min(row.level, Level::model), warnings);
     EXPECT_TRUE(settings.ok()) << json << ": " << (settings.ok() ? "" : settings.error().message);
     return settings.ok() ? std::move(settings).value() : plain_settings();
 }

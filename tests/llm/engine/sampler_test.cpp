@@ -64,9 +64,9 @@ common_params_sampling params_of(const SamplingSettings& sampling) {
 }
 
 common_params_sampling params_of(const Json& parameters) {
-    Notes notes;
-    const auto settings = with_parameters({}, parameters.dump(), Level::request, notes);
-    EXPECT_TRUE(settings.ok() && notes.empty()) << parameters.dump();
+    Warnings warnings;
+    const auto settings = with_parameters({}, parameters.dump(), Level::request, warnings);
+    EXPECT_TRUE(settings.ok() && warnings.empty()) << parameters.dump();
     return params_of(settings.value().request.sampling);
 }
 

@@ -12,10 +12,10 @@
 namespace headrace::llm {
 namespace {
 
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kPromptBlock = 64;
 
 /// Blocks of a prompt that may be remembered: its last token is computed in any case.
-constexpr std::size_t whole(std::size_t tokens) { return (tokens - 1) / kBlock; }
+constexpr std::size_t whole(std::size_t tokens) { return (tokens - 1) / kPromptBlock; }
 
 /// The warnings that are logged as long as it lives and speak of the folder.
 class Warnings {
@@ -94,19 +94,19 @@ TEST_F(StoredPromptsTest, AreThereAfterTheEnginesEnd) {
     EXPECT_EQ(before.disk_cached_tokens, 0u);
     EXPECT_EQ(blocks().size(), whole(1000));
     const Outcome warm = answer_in_a_life(1000, &after);
-    EXPECT_EQ(warm.cached_tokens, static_cast<int>(whole(1000) * kBlock));
-    EXPECT_EQ(warm.read_tokens, static_cast<int>(1000 - whole(1000) * kBlock));
-    EXPECT_EQ(after.disk_cached_tokens, whole(1000) * kBlock);
+    EXPECT_EQ(warm.cached_tokens, static_cast<int>(whole(1000) * kPromptBlock));
+    EXPECT_EQ(warm.read_tokens, static_cast<int>(1000 - whole(1000) * kPromptBlock));
+    EXPECT_EQ(after.disk_cached_tokens, whole(1000) * kPromptBlock);
     EXPECT_EQ(after.disk_failures, 0u);
     EXPECT_EQ(warm.tokens, cold.tokens);
     EXPECT_EQ(without_the_disk(1000).tokens, cold.tokens);
 }
 
 TEST_F(StoredPromptsTest, AreSharedByTextsThatBeginAlike) {
-    answer_in_a_life(2 * kBlock + 10);
+    answer_in_a_life(2 * kPromptBlock + 10);
     EngineStatistics after;
-    answer_in_a_life(5 * kBlock + 10, &after);
-    EXPECT_EQ(after.disk_cached_tokens, 2 * kBlock);
+    answer_in_a_life(5 * kPromptBlock + 10, &after);
+    EXPECT_EQ(after.disk_cached_tokens, 2 * kPromptBlock);
     EXPECT_EQ(blocks().size(), 5u);
 }
 
@@ -119,9 +119,9 @@ TEST_F(StoredPromptsTest, AreFetchedOnceForTwoThatAskAtOnce) {
             *engine, {.prompt = story(*engine, 1000), .settings = endless_request(settings.request, 12)}));
     for (const auto& one : all) {
         EXPECT_EQ(one->wait().tokens, cold.tokens);
-        EXPECT_GE(one->wait().cached_tokens, static_cast<int>(whole(1000) * kBlock));
+        EXPECT_GE(one->wait().cached_tokens, static_cast<int>(whole(1000) * kPromptBlock));
     }
-    EXPECT_EQ(engine->statistics().disk_cached_tokens, whole(1000) * kBlock);
+    EXPECT_EQ(engine->statistics().disk_cached_tokens, whole(1000) * kPromptBlock);
 }
 
 TEST_F(StoredPromptsTest, AreNotThoseOfOtherSettings) {
@@ -139,7 +139,7 @@ TEST_F(StoredPromptsTest, AreThoseOfAContextOfAnotherSize) {
     settings.context.n_ubatch = 64;
     EngineStatistics after;
     answer_in_a_life(600, &after);
-    EXPECT_EQ(after.disk_cached_tokens, whole(600) * kBlock);
+    EXPECT_EQ(after.disk_cached_tokens, whole(600) * kPromptBlock);
 }
 
 TEST_F(StoredPromptsTest, AreNotOfRequestsThatAreNotToBeRemembered) {
@@ -164,7 +164,7 @@ TEST_F(StoredPromptsTest, ThatAreDamagedAreComputedAgainAndCounted) {
     EXPECT_GT(after.disk_failures, 0u);
     EXPECT_THAT(warnings.lines(), testing::SizeIs(1));
     answer_in_a_life(1000, &after);
-    EXPECT_EQ(after.disk_cached_tokens, whole(1000) * kBlock) << "they were written anew";
+    EXPECT_EQ(after.disk_cached_tokens, whole(1000) * kPromptBlock) << "they were written anew";
 }
 
 TEST_F(StoredPromptsTest, ThatEndInTheMiddleAreComputedFromThere) {
@@ -174,7 +174,7 @@ TEST_F(StoredPromptsTest, ThatEndInTheMiddleAreComputedFromThere) {
     EngineStatistics after;
     const Outcome outcome = answer_in_a_life(1000, &after);
     EXPECT_EQ(outcome.tokens, cold.tokens);
-    EXPECT_EQ(after.disk_cached_tokens, kBlock);
+    EXPECT_EQ(after.disk_cached_tokens, kPromptBlock);
 }
 
 TEST_F(StoredPromptsTest, AreOnlyReadWhereNothingMayBeWritten) {
@@ -182,7 +182,7 @@ TEST_F(StoredPromptsTest, AreOnlyReadWhereNothingMayBeWritten) {
     settings.cache.disk_mib = 0;
     EngineStatistics after;
     answer_in_a_life(1000, &after);
-    EXPECT_EQ(after.disk_cached_tokens, whole(600) * kBlock);
+    EXPECT_EQ(after.disk_cached_tokens, whole(600) * kPromptBlock);
     EXPECT_EQ(after.disk_failures, 0u);
     EXPECT_EQ(blocks().size(), whole(600));
 }
@@ -229,13 +229,13 @@ TEST_F(StoredPromptsTest, OfSequencesThatWerePushedOutComeBack) {
     settings.context.n_ctx = 1024;
     const auto engine = tiny_engine(settings);
     const Outcome cold = answer(*engine, 800, 100);
-    for (int i = 0; i < 1000 && engine->statistics().disk_written_tokens < whole(800) * kBlock; ++i)
+    for (int i = 0; i < 1000 && engine->statistics().disk_written_tokens < whole(800) * kPromptBlock; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     answer(*engine, 800, 101);  // takes its place
     EXPECT_EQ(engine->statistics().disk_cached_tokens, 0u);
     const Outcome again = answer(*engine, 800, 100);
     EXPECT_EQ(again.tokens, cold.tokens);
-    EXPECT_EQ(again.cached_tokens, static_cast<int>(whole(800) * kBlock));
+    EXPECT_EQ(again.cached_tokens, static_cast<int>(whole(800) * kPromptBlock));
 }
 
 }  // namespace

@@ -104,20 +104,20 @@ Settings lenient_settings() {
     return settings;
 }
 
-/// The settings and the notes of a text that is read leniently.
+/// The settings and the warnings of a text that is read leniently.
 struct Read {
-    Notes notes;
+    Warnings warnings;
     Settings settings;
 
     explicit Read(std::string_view json, Level level = Level::service,
                   const Settings& base = lenient_settings()) {
-        auto result = with_given(base, GivenParameters::from_json(json), level, notes);
+        auto result = with_given(base, GivenParameters::from_json(json), level, warnings);
         EXPECT_TRUE(result.ok()) << json << ": " << (result.ok() ? "" : result.error().message);
         if (result.ok()) settings = std::move(result).value();
     }
     std::vector<std::string> messages() const {
         std::vector<std::string> list;
-        for (const Note& note : notes) list.push_back(note.message);
+        for (const Warning& warning : warnings) list.push_back(warning.message);
         return list;
     }
 };
@@ -147,7 +147,7 @@ TEST_P(HostKey, TakesEffectOrSaysThatItHasNone) {
         Settings untouched;
         EXPECT_NE(value_of(*row, untouched), expected) << "the example would show nothing";
         if (key.name != "queue_reject_threshold") {
-            EXPECT_THAT(read.notes, IsEmpty()) << json;
+            EXPECT_THAT(read.warnings, IsEmpty()) << json;
         }
     }
 }
@@ -207,8 +207,9 @@ TEST(LenientNumbers, ThatConfineGuestsAreRefusedBeyondTheirRange) {
         if (!row->is_number() || row->section() != "service") continue;
         ++limits;
         const std::string json = fmt::format("{{\"{}\": -1e300}}", row->path);
-        Notes notes;
-        const auto read = with_given(lenient_settings(), GivenParameters::from_json(json), row->level, notes);
+        Warnings warnings;
+        const auto read =
+            with_given(lenient_settings(), GivenParameters::from_json(json), row->level, warnings);
         ASSERT_FALSE(read.ok()) << json;
         EXPECT_THAT(read.error().message, HasSubstr("it must be")) << json;
     }
@@ -239,7 +240,7 @@ TEST(HostForms, KeepATemperatureAsItIs) {
     for (const double temperature : {0.0, 2.0, 2.5, 5.0, 100.0}) {
         const Read read(fmt::format("{{\"temperature\": {}}}", temperature), Level::request);
         EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, static_cast<float>(temperature));
-        EXPECT_THAT(read.notes, IsEmpty());
+        EXPECT_THAT(read.warnings, IsEmpty());
     }
 }
 
@@ -289,7 +290,7 @@ TEST(HostForms, KeepUsablePatternsAndLeaveOutOthers) {
     EXPECT_THAT(stopping.patterns, ElementsAre("b"));
     EXPECT_THAT(stopping.trigger_patterns, ElementsAre("c*"));
     EXPECT_THAT(stopping.filter_patterns, ElementsAre("d"));
-    EXPECT_EQ(read.notes.size(), 3u);
+    EXPECT_EQ(read.warnings.size(), 3u);
     std::string many = R"({"trigger_patterns": ["a")";
     for (int i = 0; i < 99; ++i) many += ",\"a\"";
     EXPECT_EQ(Read(many + "]}").settings.request.stopping.trigger_patterns.size(), 64u);
@@ -325,32 +326,32 @@ TEST(HostForms, AreErrorsWhereTheyConfineGuestsOrTheTextIsStrict) {
     for (const char* json :
          {R"({"model_root": 7})", R"({"model_aliases": []})", R"({"guest_templates": "no"})",
           R"({"strict": true, "top_p": 7})", R"({"strict": true, "threads": "x"})"}) {
-        Notes notes;
+        Warnings warnings;
         EXPECT_FALSE(
-            with_given(lenient_settings(), GivenParameters::from_json(json), Level::service, notes).ok())
+            with_given(lenient_settings(), GivenParameters::from_json(json), Level::service, warnings).ok())
             << json;
-        EXPECT_THAT(notes, IsEmpty());
+        EXPECT_THAT(warnings, IsEmpty());
     }
     Settings strict = lenient_settings();
     strict.strict = true;
-    Notes notes;
-    EXPECT_FALSE(with_given(strict, GivenParameters::from_json("{"), Level::model, notes).ok());
+    Warnings warnings;
+    EXPECT_FALSE(with_given(strict, GivenParameters::from_json("{"), Level::model, warnings).ok());
 }
 
 TEST(HostForms, AreOnlyTakenByLenientReaders) {
     for (const char* json :
          {R"({"grammar_triggers": {"patterns": ["a"]}})", R"({"temperature": -1})", R"({"max_tokens": -5})",
           R"({"threads": "x"})", "{", R"({"grammar": "a", "json_schema": {}})"}) {
-        Notes notes;
-        EXPECT_FALSE(with_given({}, GivenParameters::from_json(json), Level::service, notes).ok()) << json;
+        Warnings warnings;
+        EXPECT_FALSE(with_given({}, GivenParameters::from_json(json), Level::service, warnings).ok()) << json;
     }
-    Notes notes;
+    Warnings warnings;
     const auto flat = with_given({}, GivenParameters::from_json(R"({"level": "debug", "file": "x"})"),
-                                 Level::service, notes);
+                                 Level::service, warnings);
     ASSERT_TRUE(flat.ok());
     EXPECT_EQ(flat.value().log.level, LogSettings().level);
     EXPECT_THAT(flat.value().log.file, IsEmpty());
-    EXPECT_EQ(notes.size(), 2u);
+    EXPECT_EQ(warnings.size(), 2u);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ TEST(ContextParams, OfAllThatTheModelWasTrainedWithTakeNoMoreThanMemoryHas) {
 
 TEST(ContextParams, HaveAllThatTheModelWasTrainedWithOnlyWhereSomebodyAsksForIt) {
     const auto tokens = [](const char* parameters, std::uint32_t trained) {
-        Notes notes;
-        const auto settings = with_parameters({}, parameters, Level::model, notes);
+        Warnings warnings;
+        const auto settings = with_parameters({}, parameters, Level::model, warnings);
         return sized_context_params(settings.value().context, trained, true).value().n_ctx;
     };
     EXPECT_EQ(tokens("{}", 32768), 8192u);

@@ -14,31 +14,31 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::string> messages(const Notes& notes) {
+std::vector<std::string> messages(const Warnings& warnings) {
     std::vector<std::string> list;
-    for (const Note& note : notes) list.push_back(note.message);
+    for (const Warning& warning : warnings) list.push_back(warning.message);
     return list;
 }
 
-/// The settings and the notes of a text that is expected to be right.
-struct Read {
-    Notes notes;
+/// The settings and the warnings of a text that is expected to be right.
+struct ReadLevel {
+    Warnings warnings;
     Settings settings;
 
-    explicit Read(std::string_view json, Level level = Level::service, const Settings& base = {}) {
-        auto result = with_parameters(base, json, level, notes);
+    explicit ReadLevel(std::string_view json, Level level = Level::service, const Settings& base = {}) {
+        auto result = with_parameters(base, json, level, warnings);
         EXPECT_TRUE(result.ok()) << json << ": " << (result.ok() ? "" : result.error().message);
         if (result.ok()) settings = std::move(result).value();
     }
 };
 
 /// The message of a text that is expected to be wrong.
-std::string error_of(std::string_view json, Level level = Level::service, const Settings& base = {}) {
-    Notes notes;
-    const auto result = with_parameters(base, json, level, notes);
+std::string level_error(std::string_view json, Level level = Level::service, const Settings& base = {}) {
+    Warnings warnings;
+    const auto result = with_parameters(base, json, level, warnings);
     if (result.ok()) return "no error";
     EXPECT_EQ(result.error().code, Code::invalid_argument);
-    EXPECT_THAT(notes, IsEmpty());
+    EXPECT_THAT(warnings, IsEmpty());
     return result.error().message;
 }
 
@@ -47,9 +47,9 @@ TEST(Parameters, AreUnchangedByNothing) {
     base.request.sampling.temp = 0.25f;
     for (std::string_view json :
          {"", " \n", "{}", "{}\0", R"({"temp": null, "sampling": {"top_p": null}, "x": null})"}) {
-        const Read read(json, Level::request, base);
+        const ReadLevel read(json, Level::request, base);
         EXPECT_EQ(read.settings.request.sampling.temp, 0.25f) << json;
-        EXPECT_THAT(read.notes, IsEmpty()) << json;
+        EXPECT_THAT(read.warnings, IsEmpty()) << json;
     }
 }
 
@@ -61,21 +61,21 @@ TEST(Parameters, AreTakenAsValuesLikeTheSameText) {
                                {"tempreature", 1},
                                {"ignore_eos", true},
                                {"top_p", nullptr}};
-    const Read text(values.to_json(), Level::request);
-    Notes notes;
-    const auto read = with_parameters({}, values, Level::request, notes);
+    const ReadLevel text(values.to_json(), Level::request);
+    Warnings warnings;
+    const auto read = with_parameters({}, values, Level::request, warnings);
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_TRUE(read.value().request == text.settings.request);
-    EXPECT_EQ(messages(notes), messages(text.notes));
+    EXPECT_EQ(messages(warnings), messages(text.warnings));
     EXPECT_FALSE(read.value().request == RequestSettings());
 }
 
 TEST(Parameters, TakeTheSeedsFlatConfiguration) {
-    const Read read(
+    const ReadLevel read(
         R"({"n_gpu_layers": 98, "ctx_size": 2048, "n_predict": 512, "batch_size": 512, "threads": 8,
                         "temp": 0.7, "top_p": 0.95, "repeat_penalty": 1.10})",
         Level::model);
-    EXPECT_THAT(read.notes, IsEmpty());
+    EXPECT_THAT(read.warnings, IsEmpty());
     EXPECT_EQ(read.settings.model.n_gpu_layers, 98);
     EXPECT_EQ(read.settings.context.n_ctx, 2048);
     EXPECT_EQ(read.settings.request.n_predict, 512);
@@ -89,10 +89,10 @@ TEST(Parameters, TakeTheSeedsFlatConfiguration) {
 TEST(Parameters, TakeTheSeedsNestedConfiguration) {
     Settings base;
     base.cache.enable_prompt_cache = false;
-    const Read read(R"({"sampling": {"dynatemp": {"range": 0.1, "exponent": 1.2}},
+    const ReadLevel read(R"({"sampling": {"dynatemp": {"range": 0.1, "exponent": 1.2}},
                         "memory_management": {"cache_policy": {"enable_prompt_cache": true, "retention_ms": 400}}})",
-                    Level::model, base);
-    EXPECT_THAT(read.notes, IsEmpty());
+                         Level::model, base);
+    EXPECT_THAT(read.warnings, IsEmpty());
     EXPECT_FLOAT_EQ(read.settings.request.sampling.dynatemp_range, 0.1f);
     EXPECT_FLOAT_EQ(read.settings.request.sampling.dynatemp_exponent, 1.2f);
     EXPECT_TRUE(read.settings.cache.enable_prompt_cache);
@@ -100,7 +100,7 @@ TEST(Parameters, TakeTheSeedsNestedConfiguration) {
 }
 
 TEST(Parameters, TakeWhatGuestsOfWasmEdgeWrite) {
-    const Read read(
+    const ReadLevel read(
         R"({"enable-log": false, "stream-stdout": true, "ctx-size": 1024, "n-predict": 12, "temp": 0.5,
                         "n-gpu-layers": 0, "batch-size": 64, "repeat-penalty": 1.2, "threads": 2, "embedding": true,
                         "reverse-prompt": "User:", "tensor-split": "3,1", "use-mmap": false})",
@@ -112,19 +112,20 @@ TEST(Parameters, TakeWhatGuestsOfWasmEdgeWrite) {
     EXPECT_THAT(read.settings.request.stopping.strings, ElementsAre("User:"));
     EXPECT_THAT(read.settings.model.tensor_split, ElementsAre(3, 1));
     EXPECT_EQ(read.settings.model.load_mode, "none");
-    EXPECT_THAT(messages(read.notes),
+    EXPECT_THAT(messages(read.warnings),
                 testing::Contains(HasSubstr("'stream-stdout' has no effect: the call decides")));
 }
 
 TEST(Parameters, TakeThePublicImplementationsSections) {
-    const Read read(R"({"backend": {"max_sessions": 7, "idle_timeout_ms": 100, "auto_cleanup_enabled": false,
+    const ReadLevel read(
+        R"({"backend": {"max_sessions": 7, "idle_timeout_ms": 100, "auto_cleanup_enabled": false,
                                     "max_concurrent": 2, "queue_size": 50, "default_task_timeout_ms": 30000},
                         "model": {"n_gpu_layers": 3, "threads": 2},
                         "stopping": {"max_tokens": 9, "stop": ["a"], "semantic_stopping": {"threshold": 0.8}},
                         "memory_policy": {"context_shifting": true, "n_keep_tokens": 5, "memory_pressure_threshold": 0.7},
                         "memory": {"enable_prompt_cache": false},
                         "logging": {"level": "none", "file": "x.log"}})");
-    EXPECT_THAT(read.notes, IsEmpty());
+    EXPECT_THAT(read.warnings, IsEmpty());
     EXPECT_EQ(read.settings.session.max_sessions, 7);
     EXPECT_EQ(read.settings.session.idle_timeout_ms, 100);
     EXPECT_FALSE(read.settings.session.auto_cleanup);
@@ -142,9 +143,9 @@ TEST(Parameters, TakeThePublicImplementationsSections) {
 }
 
 TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
-    const Read model(R"({"temp": 0.1, "top_k": 5, "max_history": 3})", Level::model);
-    const Read session(R"({"temp": 0.2, "top_p": 0.5})", Level::session, model.settings);
-    const Read request(R"({"temp": 0.3})", Level::request, session.settings);
+    const ReadLevel model(R"({"temp": 0.1, "top_k": 5, "max_history": 3})", Level::model);
+    const ReadLevel session(R"({"temp": 0.2, "top_p": 0.5})", Level::session, model.settings);
+    const ReadLevel request(R"({"temp": 0.3})", Level::request, session.settings);
     const auto& sampling = request.settings.request.sampling;
     EXPECT_FLOAT_EQ(sampling.temp, 0.3f);
     EXPECT_FLOAT_EQ(sampling.top_p, 0.5f);
@@ -155,12 +156,12 @@ TEST(Parameters, InheritFromBuiltInToModelToSessionToRequest) {
 }
 
 TEST(Parameters, OfAnOuterLevelAreIgnoredWithANote) {
-    const Read read(R"({"n_ctx": 9, "max_history": 7, "log_file": "/etc/passwd", "temp": 1})",
-                    Level::request);
+    const ReadLevel read(R"({"n_ctx": 9, "max_history": 7, "log_file": "/etc/passwd", "temp": 1})",
+                         Level::request);
     EXPECT_EQ(read.settings.context.n_ctx, kUsualContext);
     EXPECT_TRUE(read.settings.log.file.empty());
     EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, 1);
-    EXPECT_THAT(messages(read.notes),
+    EXPECT_THAT(messages(read.warnings),
                 ElementsAre("'n_ctx' belongs into the model's configuration and is ignored here",
                             "'max_history' belongs into the session's configuration and is ignored here",
                             "'log_file' belongs into the service's configuration and is ignored here"));
@@ -187,59 +188,61 @@ TEST(Parameters, SuggestTheNearestName) {
         {R"({"entirely_different": 1})", "'entirely_different' is not known"},
     };
     for (const auto& [json, expected] : cases) {
-        const Read read(json, Level::request);
-        EXPECT_THAT(messages(read.notes), ElementsAre(HasSubstr(expected))) << json;
+        const ReadLevel read(json, Level::request);
+        EXPECT_THAT(messages(read.warnings), ElementsAre(HasSubstr(expected))) << json;
         EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, SamplingSettings().temp);
     }
-    const Read none(R"({"entirely_different": 1})");
-    EXPECT_THAT(none.notes[0].message, testing::Not(HasSubstr("did you mean")));
+    const ReadLevel none(R"({"entirely_different": 1})");
+    EXPECT_THAT(none.warnings[0].message, testing::Not(HasSubstr("did you mean")));
 }
 
 TEST(Parameters, AreNotSuggestedWhereTheyCannotBeSet) {
-    EXPECT_THAT(Read(R"({"ctx_sise": 1})", Level::model).notes[0].message, HasSubstr("'ctx_size'"));
-    EXPECT_THAT(Read(R"({"ctx_sise": 1})", Level::request).notes[0].message,
+    EXPECT_THAT(ReadLevel(R"({"ctx_sise": 1})", Level::model).warnings[0].message, HasSubstr("'ctx_size'"));
+    EXPECT_THAT(ReadLevel(R"({"ctx_sise": 1})", Level::request).warnings[0].message,
                 testing::Not(HasSubstr("did you mean")));
 }
 
 TEST(Parameters, KeepTheFirstOfTwoNames) {
-    const Read read(R"({"temperature": 0.4, "sampling": {"temp": 0.9}})", Level::request);
+    const ReadLevel read(R"({"temperature": 0.4, "sampling": {"temp": 0.9}})", Level::request);
     EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, 0.4f);
-    EXPECT_THAT(messages(read.notes),
+    EXPECT_THAT(messages(read.warnings),
                 ElementsAre("'sampling.temp' is ignored, as 'temperature' is the same parameter"));
 }
 
 TEST(Parameters, StrictRefusesWhatIsOtherwiseNoted) {
-    EXPECT_THAT(error_of(R"({"strict": true, "tmep": 1})"), HasSubstr("did you mean 'temp'?"));
-    EXPECT_THAT(error_of(R"({"temp": 2.5, "strict": true})"),
+    EXPECT_THAT(level_error(R"({"strict": true, "tmep": 1})"), HasSubstr("did you mean 'temp'?"));
+    EXPECT_THAT(level_error(R"({"temp": 2.5, "strict": true})"),
                 HasSubstr("'temperature' is 2.5; it must be a number from 0 to 2"));
-    EXPECT_THAT(Read(R"({"temp": 2.5})").notes, IsEmpty());
-    EXPECT_THAT(Read(R"({"temp": 2, "strict": true})").notes, IsEmpty());
-    EXPECT_THAT(error_of(R"({"min_p": 2, "strict": true})"), HasSubstr("'min_p' is 2; 1 is used"));
-    EXPECT_THAT(error_of(R"({"strict": true, "n_ctx": 1})", Level::request),
+    EXPECT_THAT(ReadLevel(R"({"temp": 2.5})").warnings, IsEmpty());
+    EXPECT_THAT(ReadLevel(R"({"temp": 2, "strict": true})").warnings, IsEmpty());
+    EXPECT_THAT(level_error(R"({"min_p": 2, "strict": true})"), HasSubstr("'min_p' is 2; 1 is used"));
+    EXPECT_THAT(level_error(R"({"strict": true, "n_ctx": 1})", Level::request),
                 HasSubstr("model's configuration"));
-    EXPECT_THAT(error_of(R"({"strict": true, "temp": 1, "temperature": 1})"),
+    EXPECT_THAT(level_error(R"({"strict": true, "temp": 1, "temperature": 1})"),
                 HasSubstr("the same parameter"));
-    const Read model(R"({"strict": true, "stream": true, "type_v": "q8_0"})", Level::model);
-    EXPECT_THAT(model.notes, testing::SizeIs(2));  // no effect, and adjusted: no mistakes
-    EXPECT_THAT(error_of(R"({"tmep": 1})", Level::request, model.settings), HasSubstr("strict"));
-    EXPECT_THAT(Read(R"({"tmep": 1, "strict": false})", Level::request, model.settings).notes,
+    const ReadLevel model(R"({"strict": true, "stream": true, "type_v": "q8_0"})", Level::model);
+    EXPECT_THAT(model.warnings, testing::SizeIs(2));  // no effect, and adjusted: no mistakes
+    EXPECT_THAT(level_error(R"({"tmep": 1})", Level::request, model.settings), HasSubstr("strict"));
+    EXPECT_THAT(ReadLevel(R"({"tmep": 1, "strict": false})", Level::request, model.settings).warnings,
                 testing::SizeIs(1));
 }
 
 TEST(Parameters, AskForFewSuggestionsInAFloodOfUnknownKeys) {
     std::string json = "{";
     for (int i = 0; i < 5000; ++i) json += fmt::format("\"unknown_{}\": 0,", i);
-    const Read read(json + "\"temp\": 1}", Level::request);
+    const ReadLevel read(json + "\"temp\": 1}", Level::request);
     EXPECT_FLOAT_EQ(read.settings.request.sampling.temp, 1);
-    EXPECT_EQ(read.notes.size(), 33u);
-    EXPECT_EQ(read.notes.back().message, "4968 more parameters are not known");
+    EXPECT_EQ(read.warnings.size(), 33u);
+    EXPECT_EQ(read.warnings.back().message, "4968 more parameters are not known");
 }
 
 TEST(Parameters, DoNotSearchInKeysOfAMillionDots) {
-    const Read read("{\"" + std::string(1 << 20, '.') + "\": 1, \"" + std::string(1 << 20, 'a') + "\": {}}",
-                    Level::request);
-    ASSERT_EQ(read.notes.size(), 2u);
-    for (const Note& note : read.notes) EXPECT_LT(note.parameter.size() + note.message.size(), 200u);
+    const ReadLevel read(
+        "{\"" + std::string(1 << 20, '.') + "\": 1, \"" + std::string(1 << 20, 'a') + "\": {}}",
+        Level::request);
+    ASSERT_EQ(read.warnings.size(), 2u);
+    for (const Warning& warning : read.warnings)
+        EXPECT_LT(warning.parameter.size() + warning.message.size(), 200u);
 }
 
 TEST(ParameterNames, AreUnique) { EXPECT_THAT(ambiguous_names(), IsEmpty()); }

@@ -56,7 +56,7 @@ std::vector<const Row*> rows_with_numbers() {
     return rows;
 }
 
-std::string row_name(const testing::TestParamInfo<const Row*>& info) {
+std::string row_title(const testing::TestParamInfo<const Row*>& info) {
     std::string name(info.param->path);
     std::replace(name.begin(), name.end(), '.', '_');
     return name;
@@ -66,8 +66,8 @@ class ParameterRow : public testing::TestWithParam<const Row*> {
 protected:
     const Row& row = *GetParam();
 
-    Result<Settings> read(std::string_view json, Notes& notes) {
-        return with_parameters(generous_base(), json, row.level, notes);
+    Result<Settings> read(std::string_view json, Warnings& warnings) {
+        return with_parameters(generous_base(), json, row.level, warnings);
     }
 };
 
@@ -83,14 +83,14 @@ TEST_P(ParameterRow, IsSetByEverySpelling) {
     }
     Json after;
     for (const std::string& text : texts) {
-        Notes notes;
-        auto result = read(text, notes);
+        Warnings warnings;
+        auto result = read(text, warnings);
         ASSERT_TRUE(result.ok()) << text << ": " << result.error().message;
         const Json value = value_of(row, result.value());
         EXPECT_NE(value, before) << text;
-        EXPECT_THAT(
-            notes, AnyOf(testing::IsEmpty(),
-                         testing::Each(testing::Field(&Note::message, testing::Not(HasSubstr("not known"))))))
+        EXPECT_THAT(warnings,
+                    AnyOf(testing::IsEmpty(), testing::Each(testing::Field(
+                                                  &Warning::message, testing::Not(HasSubstr("not known"))))))
             << text;
         if (text == texts.front()) after = value;
         EXPECT_EQ(value, after) << text;
@@ -108,12 +108,12 @@ TEST_P(ParameterRow, RefusesValuesOfOtherTypes) {
     const bool takes_object =
         std::holds_alternative<Custom>(row.field) && std::get<Custom>(row.field).takes_object;
     const auto refused = [&](std::string_view value) {
-        Notes notes;
-        const auto result = read(flat(row.path, value), notes);
+        Warnings warnings;
+        const auto result = read(flat(row.path, value), warnings);
         if (result.ok()) return false;
         EXPECT_THAT(result.error().message, AllOf(HasSubstr(std::string(row.path)), HasSubstr("it must be")))
             << value;
-        EXPECT_TRUE(notes.empty());
+        EXPECT_TRUE(warnings.empty());
         return true;
     };
     EXPECT_TRUE(refused("[[[]]]"));
@@ -122,9 +122,9 @@ TEST_P(ParameterRow, RefusesValuesOfOtherTypes) {
         EXPECT_TRUE(refused("7"));
     } else if (!refused(object)) {
         // It is a section, then, whose name is not known.
-        Notes notes;
-        EXPECT_TRUE(read(flat(row.path, object), notes).ok());
-        EXPECT_FALSE(notes.empty());
+        Warnings warnings;
+        EXPECT_TRUE(read(flat(row.path, object), warnings).ok());
+        EXPECT_FALSE(warnings.empty());
     }
     const Json example = Json::parse(row.example);
     std::vector<std::string_view> wrong = {"-3.5"};
@@ -135,7 +135,7 @@ TEST_P(ParameterRow, RefusesValuesOfOtherTypes) {
     for (std::string_view value : wrong) EXPECT_TRUE(refused(value)) << value;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, ParameterRow, testing::ValuesIn(rows_with_values()), row_name);
+INSTANTIATE_TEST_SUITE_P(Rows, ParameterRow, testing::ValuesIn(rows_with_values()), row_title);
 
 class NumberRow : public ParameterRow {
 protected:
@@ -150,8 +150,8 @@ protected:
     }
     /// Checks a value at or beyond an end of the range.
     void expect(double given, double end) {
-        Notes notes;
-        auto result = read(flat(row.path, number(given)), notes);
+        Warnings warnings;
+        auto result = read(flat(row.path, number(given)), warnings);
         if (given == end || row.values.rule == Rule::clamp) {
             ASSERT_TRUE(result.ok()) << given << ": " << result.error().message;
             const Json value = value_of(row, result.value());
@@ -161,10 +161,10 @@ protected:
                 EXPECT_NEAR(value.get<double>(), expected, std::abs(end) * 1e-6) << given;
             }
             const std::string clamped = "is used, as it must be";
-            const bool noted = std::any_of(notes.begin(), notes.end(), [&](const Note& note) {
-                return note.message.find(clamped) != std::string::npos;
+            const bool is_warned = std::any_of(warnings.begin(), warnings.end(), [&](const Warning& warning) {
+                return warning.message.find(clamped) != std::string::npos;
             });
-            EXPECT_EQ(noted, given != end) << given;
+            EXPECT_EQ(is_warned, given != end) << given;
         } else {
             ASSERT_FALSE(result.ok()) << given;
             EXPECT_THAT(result.error().message, HasSubstr(number(end)));
@@ -187,8 +187,8 @@ TEST_P(NumberRow, HoldsItsRangeAtTheEdges) {
 
 TEST_P(NumberRow, RefusesWhatItsTypeCannotHold) {
     const auto refused = [&](std::string_view value) {
-        Notes notes;
-        return !read(flat(row.path, value), notes).ok();
+        Warnings warnings;
+        return !read(flat(row.path, value), warnings).ok();
     };
     if (is_float()) {
         EXPECT_EQ(refused("1e300"), !(row.values.rule == Rule::clamp && std::isfinite(row.values.max)) &&
@@ -204,23 +204,23 @@ TEST_P(NumberRow, RefusesWhatItsTypeCannotHold) {
 
 TEST_P(NumberRow, TakesAnIntegerWithADecimalPoint) {
     if (is_float()) return;
-    Notes notes;
-    auto result = read(flat(row.path, std::string(row.example) + ".0"), notes);
+    Warnings warnings;
+    auto result = read(flat(row.path, std::string(row.example) + ".0"), warnings);
     ASSERT_TRUE(result.ok()) << result.error().message;
     EXPECT_EQ(value_of(row, result.value()), Json::parse(row.example));
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, NumberRow, testing::ValuesIn(rows_with_numbers()), row_name);
+INSTANTIATE_TEST_SUITE_P(Rows, NumberRow, testing::ValuesIn(rows_with_numbers()), row_title);
 
 TEST(ParameterRows, ThatAreIgnoredSayWhy) {
     for (const Row& row : ignored_rows())
         for (std::string_view name : split(row.names))
             for (std::string_view value : {"1", "{\"a\": 1}", "[]"}) {
-                Notes notes;
-                const auto result = with_parameters({}, flat(kebab(name), value), Level::request, notes);
+                Warnings warnings;
+                const auto result = with_parameters({}, flat(kebab(name), value), Level::request, warnings);
                 ASSERT_TRUE(result.ok()) << name;
-                ASSERT_EQ(notes.size(), 1u) << name;
-                EXPECT_THAT(notes[0].message, HasSubstr(std::string(row.summary)));
+                ASSERT_EQ(warnings.size(), 1u) << name;
+                EXPECT_THAT(warnings[0].message, HasSubstr(std::string(row.summary)));
             }
 }
 

@@ -11,115 +11,121 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Read {
-    Notes notes;
+struct ReadRules {
+    Warnings warnings;
     Settings settings;
     std::string error;
 
-    explicit Read(std::string_view json, const Settings& base = {}) {
-        auto result = with_parameters(base, json, Level::model, notes);
+    explicit ReadRules(std::string_view json, const Settings& base = {}) {
+        auto result = with_parameters(base, json, Level::model, warnings);
         if (result.ok())
             settings = std::move(result).value();
         else
             error = result.error().message;
     }
-    std::string noted() const { return notes.empty() ? error : notes.front().message; }
+    std::string warned() const { return warnings.empty() ? error : warnings.front().message; }
 };
 
 TEST(ParameterRules, AGrammarExcludesASchema) {
-    EXPECT_EQ(Read(R"({"grammar": "root ::= \"a\"", "json_schema": {}})").error,
+    EXPECT_EQ(ReadRules(R"({"grammar": "root ::= \"a\"", "json_schema": {}})").error,
               "'grammar' and 'json_schema' exclude each other; give one of them");
-    EXPECT_THAT(Read(R"({"grammar": "x", "response_format": {"type": "json_object"}})").error,
+    EXPECT_THAT(ReadRules(R"({"grammar": "x", "response_format": {"type": "json_object"}})").error,
                 HasSubstr("exclude"));
-    EXPECT_EQ(Read(R"({"grammar": "", "json_schema": {}})").error, "");
+    EXPECT_EQ(ReadRules(R"({"grammar": "", "json_schema": {}})").error, "");
 }
 
 TEST(ParameterRules, AGrammarReplacesAnInheritedSchemaAndTheOtherWayRound) {
-    const Read schema(R"({"json_schema": {}})");
-    const Read grammar(R"({"grammar": "root ::= \"a\""})", schema.settings);
+    const ReadRules schema(R"({"json_schema": {}})");
+    const ReadRules grammar(R"({"grammar": "root ::= \"a\""})", schema.settings);
     EXPECT_EQ(grammar.settings.request.json_schema, "");
-    EXPECT_EQ(grammar.noted(), "'grammar' replaces the inherited json_schema");
-    const Read again(R"({"json_schema": {}})", grammar.settings);
+    EXPECT_EQ(grammar.warned(), "'grammar' replaces the inherited json_schema");
+    const ReadRules again(R"({"json_schema": {}})", grammar.settings);
     EXPECT_EQ(again.settings.request.grammar, "");
-    EXPECT_EQ(again.noted(), "'json_schema' replaces the inherited grammar");
+    EXPECT_EQ(again.warned(), "'json_schema' replaces the inherited grammar");
 }
 
 TEST(ParameterRules, ALazyGrammarNeedsTriggers) {
-    EXPECT_EQ(Read(R"({"grammar_lazy": true, "grammar": "x"})").error,
+    EXPECT_EQ(ReadRules(R"({"grammar_lazy": true, "grammar": "x"})").error,
               "'grammar_lazy' is true, but nothing starts the grammar; give 'grammar_triggers'");
-    EXPECT_THAT(Read(R"({"grammar_lazy": true, "grammar": "x", "grammar_triggers": ["a"]})").notes,
+    EXPECT_THAT(ReadRules(R"({"grammar_lazy": true, "grammar": "x", "grammar_triggers": ["a"]})").warnings,
                 IsEmpty());
-    EXPECT_THAT(Read(R"({"grammar_triggers": ["a"]})").noted(), HasSubstr("no effect unless 'grammar_lazy'"));
-    EXPECT_THAT(Read(R"({"grammar_lazy": true, "grammar_triggers": ["a"]})").noted(),
+    EXPECT_THAT(ReadRules(R"({"grammar_triggers": ["a"]})").warned(),
+                HasSubstr("no effect unless 'grammar_lazy'"));
+    EXPECT_THAT(ReadRules(R"({"grammar_lazy": true, "grammar_triggers": ["a"]})").warned(),
                 HasSubstr("no effect without 'grammar' or 'json_schema'"));
 }
 
 TEST(ParameterRules, ADryBaseBelowOneIsTheDefault) {
     Settings base;
     base.request.sampling.dry_base = 1.5f;
-    const Read read(R"({"dry_base": 0.5})", base);
+    const ReadRules read(R"({"dry_base": 0.5})", base);
     EXPECT_FLOAT_EQ(read.settings.request.sampling.dry_base, 1.5f);
-    EXPECT_EQ(read.noted(), "'dry_base' is 0.5; 1.5 is used, as it must be at least 1");
-    EXPECT_THAT(Read(R"({"dry_base": 1})").notes, IsEmpty());
+    EXPECT_EQ(read.warned(), "'dry_base' is 0.5; 1.5 is used, as it must be at least 1");
+    EXPECT_THAT(ReadRules(R"({"dry_base": 1})").warnings, IsEmpty());
 }
 
 TEST(ParameterRules, NoteWhatHasNoEffect) {
-    EXPECT_THAT(Read(R"({"temp": 0.2, "dynatemp_range": 0.3})").noted(), HasSubstr("its lower end is 0"));
-    EXPECT_THAT(Read(R"({"temp": 0.3, "dynatemp_range": 0.3})").notes, IsEmpty());
-    EXPECT_THAT(Read(R"({"xtc_probability": 0.2, "xtc_threshold": 0.6})").noted(), HasSubstr("above 0.5"));
-    EXPECT_THAT(Read(R"({"xtc_threshold": 0.6})").notes, IsEmpty());
-    EXPECT_EQ(Read(R"({"mirostat": 2, "top_k": 5, "top_p": 0.9})").notes.size(), 2u);
-    EXPECT_THAT(Read(R"({"mirostat": 0, "top_k": 5})").notes, IsEmpty());
-    EXPECT_THAT(Read(R"({"mirostat": 2, "samplers": "k"})").noted(), HasSubstr("while 'mirostat' is 2"));
-    EXPECT_THAT(Read(R"({"post_sampling_probs": true})").noted(), HasSubstr("without 'n_probs'"));
-    EXPECT_THAT(Read(R"({"enable_prompt_cache": false, "retention_ms": 5})").noted(), HasSubstr("no effect"));
-    EXPECT_THAT(Read(R"({"n_keep": 5})").noted(), HasSubstr("no effect unless 'context_shift' is true"));
-    EXPECT_EQ(Read(R"({"n_keep": 5, "context_shift": true})").noted(), "");
+    EXPECT_THAT(ReadRules(R"({"temp": 0.2, "dynatemp_range": 0.3})").warned(),
+                HasSubstr("its lower end is 0"));
+    EXPECT_THAT(ReadRules(R"({"temp": 0.3, "dynatemp_range": 0.3})").warnings, IsEmpty());
+    EXPECT_THAT(ReadRules(R"({"xtc_probability": 0.2, "xtc_threshold": 0.6})").warned(),
+                HasSubstr("above 0.5"));
+    EXPECT_THAT(ReadRules(R"({"xtc_threshold": 0.6})").warnings, IsEmpty());
+    EXPECT_EQ(ReadRules(R"({"mirostat": 2, "top_k": 5, "top_p": 0.9})").warnings.size(), 2u);
+    EXPECT_THAT(ReadRules(R"({"mirostat": 0, "top_k": 5})").warnings, IsEmpty());
+    EXPECT_THAT(ReadRules(R"({"mirostat": 2, "samplers": "k"})").warned(),
+                HasSubstr("while 'mirostat' is 2"));
+    EXPECT_THAT(ReadRules(R"({"post_sampling_probs": true})").warned(), HasSubstr("without 'n_probs'"));
+    EXPECT_THAT(ReadRules(R"({"enable_prompt_cache": false, "retention_ms": 5})").warned(),
+                HasSubstr("no effect"));
+    EXPECT_THAT(ReadRules(R"({"n_keep": 5})").warned(),
+                HasSubstr("no effect unless 'context_shift' is true"));
+    EXPECT_EQ(ReadRules(R"({"n_keep": 5, "context_shift": true})").warned(), "");
 }
 
 TEST(ParameterRules, StreamsByThemselvesAreTheDefaultNumber) {
     for (const char* number : {"-1", "0", "\"auto\""}) {
-        const Read read(fmt::format(R"({{"n_parallel": {}}})", number));
+        const ReadRules read(fmt::format(R"({{"n_parallel": {}}})", number));
         EXPECT_EQ(read.settings.context.n_parallel, ContextSettings().n_parallel) << number << read.error;
     }
 }
 
 TEST(ParameterRules, AreNotNotedAgainByLaterLevels) {
-    const Read model(R"({"temp": 0.2, "dynatemp_range": 0.3})");
-    EXPECT_THAT(Read(R"({"top_k": 3})", model.settings).notes, IsEmpty());
+    const ReadRules model(R"({"temp": 0.2, "dynatemp_range": 0.3})");
+    EXPECT_THAT(ReadRules(R"({"top_k": 3})", model.settings).warnings, IsEmpty());
 }
 
 TEST(ParameterRules, QuantizedValuesNeedFlashAttention) {
-    const Read read(R"({"type_v": "q8_0"})");
+    const ReadRules read(R"({"type_v": "q8_0"})");
     EXPECT_EQ(read.settings.context.flash_attn, "on");
-    EXPECT_EQ(read.noted(), "'flash_attn' is on, as 'type_v' is q8_0");
+    EXPECT_EQ(read.warned(), "'flash_attn' is on, as 'type_v' is q8_0");
     EXPECT_EQ(
-        Read(R"({"type_v": "q4_0", "flash_attn": "off"})").error,
+        ReadRules(R"({"type_v": "q4_0", "flash_attn": "off"})").error,
         "'type_v' is q4_0, which needs flash attention; set 'flash_attn' to on or auto, or 'type_v' to f16");
-    EXPECT_THAT(Read(R"({"split_mode": "tensor", "flash_attn": false})").error,
+    EXPECT_THAT(ReadRules(R"({"split_mode": "tensor", "flash_attn": false})").error,
                 HasSubstr("'split_mode' to layer"));
     for (const char* json :
          {R"({"type_v": "bf16"})", R"({"type_v": "f32"})", R"({"type_k": "q8_0", "flash_attn": "off"})"})
-        EXPECT_THAT(Read(json).noted(), IsEmpty()) << json;
+        EXPECT_THAT(ReadRules(json).warned(), IsEmpty()) << json;
 }
 
 TEST(ParameterRules, BatchesFitIntoEachOther) {
-    const Read small(R"({"n_batch": 64})");
+    const ReadRules small(R"({"n_batch": 64})");
     EXPECT_EQ(small.settings.context.n_ubatch, 64);
-    EXPECT_EQ(small.noted(), "'n_ubatch' is 64 in place of 512, as 'n_batch'");
-    const Read embeddings(R"({"embeddings": true, "n_ubatch": 256})");
+    EXPECT_EQ(small.warned(), "'n_ubatch' is 64 in place of 512, as 'n_batch'");
+    const ReadRules embeddings(R"({"embeddings": true, "n_ubatch": 256})");
     EXPECT_EQ(embeddings.settings.context.n_batch, 256);
-    const Read streams(R"({"n_parallel": 16, "max_sequences": 4})");
+    const ReadRules streams(R"({"n_parallel": 16, "max_sequences": 4})");
     EXPECT_EQ(streams.settings.context.n_parallel, 4);
 }
 
 struct Adjusted {
     Settings settings;
-    Notes notes;
+    Warnings warnings;
     Status status;
 
     Adjusted(const Settings& given, int n_ctx, int n_vocab)
-        : settings(given), status(adjust(settings, n_ctx, n_vocab, notes)) {}
+        : settings(given), status(adjust(settings, n_ctx, n_vocab, warnings)) {}
 };
 
 Settings fitting() {
@@ -131,7 +137,7 @@ Settings fitting() {
 TEST(ParameterAdjustments, LeaveWhatFits) {
     const Adjusted adjusted(fitting(), 512, 100);
     EXPECT_TRUE(adjusted.status.ok());
-    EXPECT_THAT(adjusted.notes, IsEmpty());
+    EXPECT_THAT(adjusted.warnings, IsEmpty());
 }
 
 TEST(ParameterAdjustments, PenaltiesOfMinusOneLookAtTheWholeContext) {
@@ -141,15 +147,15 @@ TEST(ParameterAdjustments, PenaltiesOfMinusOneLookAtTheWholeContext) {
     const Adjusted adjusted(settings, 512, 100);
     EXPECT_EQ(adjusted.settings.request.sampling.penalty_last_n, 512);
     EXPECT_EQ(adjusted.settings.request.sampling.dry_penalty_last_n, 512);
-    ASSERT_EQ(adjusted.notes.size(), 2u);
-    EXPECT_EQ(adjusted.notes[0].message, "'penalty_last_n' is 512 in place of -1: the context's size");
+    ASSERT_EQ(adjusted.warnings.size(), 2u);
+    EXPECT_EQ(adjusted.warnings[0].message, "'penalty_last_n' is 512 in place of -1: the context's size");
 }
 
 TEST(ParameterAdjustments, BatchesFitIntoTheContext) {
     const Adjusted adjusted(Settings{}, 256, 100);
     EXPECT_EQ(adjusted.settings.context.n_batch, 256);
     EXPECT_EQ(adjusted.settings.context.n_ubatch, 256);
-    EXPECT_EQ(adjusted.notes.size(), 2u);
+    EXPECT_EQ(adjusted.warnings.size(), 2u);
 }
 
 TEST(ParameterAdjustments, AContextShiftLeavesRoom) {
@@ -182,7 +188,7 @@ TEST(ParameterAdjustments, TokensAreInTheVocabulary) {
     settings.request.sampling.logit_bias = {{99, 1}, {100, 1}, {5000, 1}};
     const Adjusted adjusted(settings, 512, 100);
     EXPECT_EQ(adjusted.settings.request.sampling.logit_bias.size(), 1u);
-    EXPECT_THAT(adjusted.notes.at(0).message,
+    EXPECT_THAT(adjusted.warnings.at(0).message,
                 HasSubstr("names 2 tokens that the vocabulary of 100 does not have"));
     settings.request.sampling.grammar_triggers = {{GrammarTrigger::Type::token, "", 100}};
     const Adjusted refused(settings, 512, 100);
@@ -197,19 +203,20 @@ TEST(ParameterAdjustments, RefuseImpossibleModels) {
 }
 
 TEST(ParameterRules, BatchInvarianceNeedsAttentionOverHalves) {
-    EXPECT_THAT(Read(R"({"batch_invariant": true, "type_k": "q8_0"})").error,
+    EXPECT_THAT(ReadRules(R"({"batch_invariant": true, "type_k": "q8_0"})").error,
                 HasSubstr("'batch_invariant' needs caches of f16, and 'type_k' is q8_0"));
-    EXPECT_THAT(Read(R"({"batch_invariant": true, "flash_attn": "off"})").error,
+    EXPECT_THAT(ReadRules(R"({"batch_invariant": true, "flash_attn": "off"})").error,
                 HasSubstr("needs flash attention; set 'flash_attn' to auto or on"));
-    EXPECT_THAT(Read(R"({"batch_invariant": true, "embeddings": true})").error, HasSubstr("not for vectors"));
-    const Read right(R"({"batch_invariant": true, "flash_attn": "on"})");
+    EXPECT_THAT(ReadRules(R"({"batch_invariant": true, "embeddings": true})").error,
+                HasSubstr("not for vectors"));
+    const ReadRules right(R"({"batch_invariant": true, "flash_attn": "on"})");
     EXPECT_EQ(right.error, "");
     EXPECT_TRUE(right.settings.context.batch_invariant);
     Settings lenient;
     lenient.lenient = true;
-    const Read changed(R"({"batch_invariant": true, "type_k": "q4_0"})", lenient);
+    const ReadRules changed(R"({"batch_invariant": true, "type_k": "q4_0"})", lenient);
     EXPECT_FALSE(changed.settings.context.batch_invariant);
-    EXPECT_THAT(changed.noted(), HasSubstr("it is off"));
+    EXPECT_THAT(changed.warned(), HasSubstr("it is off"));
 }
 
 }  // namespace

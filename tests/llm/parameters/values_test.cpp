@@ -17,40 +17,41 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-Settings read(std::string_view json, Level level = Level::request, Notes* notes = nullptr,
+Settings read(std::string_view json, Level level = Level::request, Warnings* warnings = nullptr,
               const Settings& base = {}) {
-    Notes own;
-    auto result = with_parameters(base, json, level, notes ? *notes : own);
+    Warnings own;
+    auto result = with_parameters(base, json, level, warnings ? *warnings : own);
     EXPECT_TRUE(result.ok()) << json << ": " << (result.ok() ? "" : result.error().message);
     return result.ok() ? std::move(result).value() : Settings{};
 }
 
-std::string error_of(std::string_view json, Level level = Level::request) {
-    Notes notes;
-    const auto result = with_parameters({}, json, level, notes);
+std::string value_error(std::string_view json, Level level = Level::request) {
+    Warnings warnings;
+    const auto result = with_parameters({}, json, level, warnings);
     return result.ok() ? "no error" : result.error().message;
 }
 
 TEST(ParameterValues, NameTheParameterTheValueAndWhatWouldBeRight) {
-    EXPECT_EQ(error_of(R"({"temperature": -2.5})"),
+    EXPECT_EQ(value_error(R"({"temperature": -2.5})"),
               "'temperature' is -2.5; it must be a number of at least 0");
-    EXPECT_EQ(error_of(R"({"sampling": {"top-p": -0.1}})"),
+    EXPECT_EQ(value_error(R"({"sampling": {"top-p": -0.1}})"),
               "'sampling.top-p' is -0.1; it must be a number from 0 to 1");
-    EXPECT_EQ(error_of(R"({"penalty_last_n": -2})"),
+    EXPECT_EQ(value_error(R"({"penalty_last_n": -2})"),
               "'penalty_last_n' is -2; it must be an integer from -1 to 2147483647");
-    EXPECT_EQ(error_of(R"({"top_k": true})"), "'top_k' is true; it must be an integer from 0 to 2147483647");
-    EXPECT_EQ(error_of(R"({"reasoning_format": "loud"})"),
+    EXPECT_EQ(value_error(R"({"top_k": true})"),
+              "'top_k' is true; it must be an integer from 0 to 2147483647");
+    EXPECT_EQ(value_error(R"({"reasoning_format": "loud"})"),
               "'reasoning_format' is \"loud\"; it must be one of none, auto, deepseek, deepseek-legacy");
-    EXPECT_THAT(error_of(R"({"system_prompt": "a\u0000b"})"), HasSubstr("without zero bytes"));
-    EXPECT_LT(error_of(R"({"temp": ")" + std::string(5000, 'x') + "\"}").size(), 150u);
+    EXPECT_THAT(value_error(R"({"system_prompt": "a\u0000b"})"), HasSubstr("without zero bytes"));
+    EXPECT_LT(value_error(R"({"temp": ")" + std::string(5000, 'x') + "\"}").size(), 150u);
 }
 
 TEST(ParameterValues, NoteWhatIsClamped) {
-    Notes notes;
-    EXPECT_EQ(read(R"({"top_k": -1})", Level::request, &notes).request.sampling.top_k, 0);
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].parameter, "top_k");
-    EXPECT_EQ(notes[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
+    Warnings warnings;
+    EXPECT_EQ(read(R"({"top_k": -1})", Level::request, &warnings).request.sampling.top_k, 0);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(warnings[0].parameter, "top_k");
+    EXPECT_EQ(warnings[0].message, "'top_k' is -1; 0 is used, as it must be an integer from 0 to 2147483647");
 }
 
 TEST(ParameterValues, AQueueHasRoomForTheRequestThatIsNext) {
@@ -58,17 +59,18 @@ TEST(ParameterValues, AQueueHasRoomForTheRequestThatIsNext) {
 }
 
 TEST(ParameterValues, ATimeoutOfZeroIsNotClamped) {
-    Notes notes;
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &notes).session.idle_timeout_ms, 0);
-    EXPECT_THAT(notes, IsEmpty());
-    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &notes).session.idle_timeout_ms, 100);
-    EXPECT_EQ(notes.size(), 1u);
+    Warnings warnings;
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 0})", Level::model, &warnings).session.idle_timeout_ms, 0);
+    EXPECT_THAT(warnings, IsEmpty());
+    EXPECT_EQ(read(R"({"idle_timeout_ms": 99})", Level::model, &warnings).session.idle_timeout_ms, 100);
+    EXPECT_EQ(warnings.size(), 1u);
 }
 
 TEST(ParameterValues, TakeWordsForNumbersAndSwitches) {
     EXPECT_EQ(read(R"({"n_gpu_layers": "auto"})", Level::model).model.n_gpu_layers, -1);
     EXPECT_EQ(read(R"({"n_gpu_layers": "all"})", Level::model).model.n_gpu_layers, 9999);
-    EXPECT_THAT(error_of(R"({"n_gpu_layers": "most"})", Level::model), HasSubstr("or \"auto\" or \"all\""));
+    EXPECT_THAT(value_error(R"({"n_gpu_layers": "most"})", Level::model),
+                HasSubstr("or \"auto\" or \"all\""));
     EXPECT_EQ(read(R"({"flash_attn": true})", Level::model).context.flash_attn, "on");
     EXPECT_EQ(read(R"({"replace": false})", Level::model).replace, "false");
     EXPECT_EQ(read(R"({"attention": "non_causal"})", Level::model).context.attention, "non-causal");
@@ -82,7 +84,7 @@ TEST(ParameterValues, TakeWordsForNumbersAndSwitches) {
 TEST(ParameterValues, TheSeedMinusOneIsRandom) {
     EXPECT_EQ(read(R"({"seed": -1})").request.sampling.seed, kRandomSeed);
     EXPECT_EQ(read(R"({"seed": 4294967295})").request.sampling.seed, kRandomSeed);
-    EXPECT_THAT(error_of(R"({"seed": -2})"), HasSubstr("from -1 to 4294967295"));
+    EXPECT_THAT(value_error(R"({"seed": -2})"), HasSubstr("from -1 to 4294967295"));
 }
 
 TEST(ParameterValues, PrioritiesHaveNamesAndNumbers) {
@@ -91,7 +93,7 @@ TEST(ParameterValues, PrioritiesHaveNamesAndNumbers) {
     EXPECT_EQ(read(R"({"priority": 2})").request.priority, Priority::high);
     for (const char* json : {R"({"priority": 4})", R"({"priority": -1})", R"({"priority": true})",
                              R"({"priority": 1.5})", R"({"priority": "max"})"})
-        EXPECT_THAT(error_of(json), HasSubstr("one of low, normal, high, urgent, or 0 to 3"));
+        EXPECT_THAT(value_error(json), HasSubstr("one of low, normal, high, urgent, or 0 to 3"));
 }
 
 TEST(ParameterValues, SamplersHaveNamesAndLetters) {
@@ -105,12 +107,13 @@ TEST(ParameterValues, SamplersHaveNamesAndLetters) {
 }
 
 TEST(ParameterValues, UnknownSamplersAreLeftOutWithANote) {
-    Notes notes;
-    EXPECT_THAT(read(R"({"samplers": ["magic", "top_k"]})", Level::request, &notes).request.sampling.samplers,
-                ElementsAre(SamplerKind::top_k));
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].message, "'samplers' names \"magic\", which is no sampler; it is left out");
-    EXPECT_THAT(error_of(R"({"samplers": [1]})"), HasSubstr("must be a list of samplers' names"));
+    Warnings warnings;
+    EXPECT_THAT(
+        read(R"({"samplers": ["magic", "top_k"]})", Level::request, &warnings).request.sampling.samplers,
+        ElementsAre(SamplerKind::top_k));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(warnings[0].message, "'samplers' names \"magic\", which is no sampler; it is left out");
+    EXPECT_THAT(value_error(R"({"samplers": [1]})"), HasSubstr("must be a list of samplers' names"));
 }
 
 TEST(ParameterValues, LogitBiasesAreListsOrObjects) {
@@ -122,11 +125,11 @@ TEST(ParameterValues, LogitBiasesAreListsOrObjects) {
         EXPECT_EQ(request.sampling.logit_bias[0].bias, -1);
         EXPECT_THAT(request.sampling.logit_bias_text, ElementsAre(Pair("no", -INFINITY)));
     }
-    EXPECT_THAT(error_of(R"({"logit_bias": [[15, -1], [2]]})"),
+    EXPECT_THAT(value_error(R"({"logit_bias": [[15, -1], [2]]})"),
                 HasSubstr("'logit_bias[1]' is [2]; it must be a pair"));
-    EXPECT_THAT(error_of(R"({"logit_bias": [[-1, 0]]})"), HasSubstr("a token id of at least 0 or a text"));
-    EXPECT_THAT(error_of(R"({"logit_bias": [[1, true]]})"), HasSubstr("a number or false"));
-    EXPECT_THAT(error_of(R"({"logit_bias": {"-4": 1}})"), HasSubstr("a token id of at least 0"));
+    EXPECT_THAT(value_error(R"({"logit_bias": [[-1, 0]]})"), HasSubstr("a token id of at least 0 or a text"));
+    EXPECT_THAT(value_error(R"({"logit_bias": [[1, true]]})"), HasSubstr("a number or false"));
+    EXPECT_THAT(value_error(R"({"logit_bias": {"-4": 1}})"), HasSubstr("a token id of at least 0"));
 }
 
 TEST(ParameterValues, LogprobsAreANumberOrASwitch) {
@@ -147,14 +150,14 @@ TEST(ParameterValues, SchemasAreObjectsTextsOrResponseFormats) {
     EXPECT_EQ(read(R"({"response_format": {"type": "json_object"}})").request.json_schema,
               R"({"type":"object"})");
     EXPECT_EQ(read(R"({"response_format": {"type": "text"}})").request.json_schema, "");
-    EXPECT_THAT(error_of(R"({"json_schema": "{"})"),
+    EXPECT_THAT(value_error(R"({"json_schema": "{"})"),
                 HasSubstr("'json_schema' is a text that is no JSON: line 1"));
     for (const char* wrong : {R"({"type": "xml"})", R"({"type": "json_schema"})",
                               R"({"type": "json_schema", "json_schema": 1, "schema": {}})"})
-        EXPECT_THAT(error_of(R"({"response_format": )" + std::string(wrong) + "}"),
+        EXPECT_THAT(value_error(R"({"response_format": )" + std::string(wrong) + "}"),
                     HasSubstr("'response_format' is"))
             << wrong;
-    EXPECT_THAT(error_of(R"({"json_schema": ")" + std::string(100, '[') + "\"}"),
+    EXPECT_THAT(value_error(R"({"json_schema": ")" + std::string(100, '[') + "\"}"),
                 HasSubstr("nested deeper than 64"));
 }
 
@@ -176,7 +179,7 @@ TEST(ParameterValues, TriggersAreTextsOrObjects) {
     for (const char* item :
          {"{}", "\"\"", R"({"type": "verb", "value": "x"})", R"({"type": "token", "value": "x"})",
           R"({"type": 4, "value": "x"})", R"({"value": "x", "token": -1})"})
-        EXPECT_THAT(error_of(fmt::format(R"({{"grammar_triggers": ["ok", {}]}})", item)),
+        EXPECT_THAT(value_error(fmt::format(R"({{"grammar_triggers": ["ok", {}]}})", item)),
                     HasSubstr("'grammar_triggers[1]' is"))
             << item;
 }
@@ -187,9 +190,10 @@ TEST(ParameterValues, AdaptersAreFilesForModelsAndPositionsForRequests) {
     const Settings request = read(R"({"lora": [{"id": 1, "scale": 0}]})", Level::request, nullptr, model);
     EXPECT_THAT(request.request.lora, ElementsAre(Pair(1, 0.0f)));
     EXPECT_EQ(request.model.lora.size(), 2u);
-    EXPECT_THAT(error_of(R"({"lora": ["/etc/passwd"]})"),
+    EXPECT_THAT(value_error(R"({"lora": ["/etc/passwd"]})"),
                 HasSubstr("files are given where the model is loaded"));
-    EXPECT_THAT(error_of(R"({"lora": [{"id": 1, "path": "x"}]})", Level::model), HasSubstr("'lora[0]' is"));
+    EXPECT_THAT(value_error(R"({"lora": [{"id": 1, "path": "x"}]})", Level::model),
+                HasSubstr("'lora[0]' is"));
 }
 
 TEST(ParameterValues, TemplateArgumentsAreJson) {
@@ -201,7 +205,7 @@ TEST(ParameterValues, TemplateArgumentsAreJson) {
                 testing::UnorderedElementsAre(Pair("enable_thinking", "false"), Pair("n", "3"),
                                               Pair("reasoning_effort", "\"low\"")));
     EXPECT_FALSE(read(R"({"reasoning_effort": "none"})").request.enable_thinking);
-    EXPECT_THAT(error_of(R"({"chat_template_kwargs": {"enable_thinking": "no"}})"),
+    EXPECT_THAT(value_error(R"({"chat_template_kwargs": {"enable_thinking": "no"}})"),
                 HasSubstr("true or false"));
 }
 
@@ -223,15 +227,15 @@ TEST(ParameterValues, OfTemplatesAreLimitedInNumber) {
     };
     EXPECT_EQ(read(text()).request.template_kwargs.size(), 256u);
     messages.push_back({{"role", "user"}, {"content", ""}});
-    EXPECT_THAT(error_of(text()), HasSubstr("has 10001 messages; at most 10000"));
+    EXPECT_THAT(value_error(text()), HasSubstr("has 10001 messages; at most 10000"));
     messages.clear();
     kwargs["more"] = true;
-    EXPECT_THAT(error_of(text()), HasSubstr("has 257 values; at most 256"));
+    EXPECT_THAT(value_error(text()), HasSubstr("has 257 values; at most 256"));
 }
 
 TEST(ParameterValues, KvOverridesHaveATypeAndAValue) {
     for (const char* text : {"x", "x=1", "=int:1", "x=byte:1", "x=int:"})
-        EXPECT_THAT(error_of(fmt::format(R"({{"kv_overrides": ["{}"]}})", text), Level::model),
+        EXPECT_THAT(value_error(fmt::format(R"({{"kv_overrides": ["{}"]}})", text), Level::model),
                     HasSubstr("it must be"))
             << text;
     EXPECT_THAT(read(R"({"kv_overrides": "a.b=str:c:d=e"})", Level::model).model.kv_overrides,
@@ -240,13 +244,14 @@ TEST(ParameterValues, KvOverridesHaveATypeAndAValue) {
 
 TEST(ParameterValues, ListsOfTextsAreLimited) {
     EXPECT_THAT(read(R"({"stop": ["", "a", ""]})").request.stopping.strings, ElementsAre("a"));
-    EXPECT_THAT(error_of(R"({"stop": ["a", 1]})"), HasSubstr("'stop' is 1; it must be a text in each place"));
+    EXPECT_THAT(value_error(R"({"stop": ["a", 1]})"),
+                HasSubstr("'stop' is 1; it must be a text in each place"));
     std::string many = "{\"stop\": [\"a\"";
     for (int i = 0; i < 256; ++i) many += ",\"a\"";
-    EXPECT_EQ(error_of(many + "]}"), "'stop' has 257 texts; at most 256 are allowed");
-    EXPECT_EQ(error_of(R"({"stop": ")" + std::string(4097, 'x') + "\"}"),
+    EXPECT_EQ(value_error(many + "]}"), "'stop' has 257 texts; at most 256 are allowed");
+    EXPECT_EQ(value_error(R"({"stop": ")" + std::string(4097, 'x') + "\"}"),
               "'stop' has a text of 4097 bytes; at most 4096 are allowed");
-    EXPECT_THAT(error_of(R"({"dry_sequence_breakers": []})"), HasSubstr("at least one text"));
+    EXPECT_THAT(value_error(R"({"dry_sequence_breakers": []})"), HasSubstr("at least one text"));
 }
 
 TEST(ParameterValues, SemanticStoppingHasASwitch) {
@@ -280,7 +285,7 @@ TEST(ParameterJson, TellsWhereATextIsDamaged) {
         {std::string(kMaxJsonBytes + 1, ' ') + "{}", "bytes are given; at most 16777216 are read"},
     };
     for (const auto& [json, expected] : cases)
-        EXPECT_THAT(error_of(json), HasSubstr(std::string(expected))) << json.substr(0, 80);
+        EXPECT_THAT(value_error(json), HasSubstr(std::string(expected))) << json.substr(0, 80);
 }
 
 TEST(ParameterJson, IgnoresTheZerosThatCCallersCount) {
@@ -289,10 +294,10 @@ TEST(ParameterJson, IgnoresTheZerosThatCCallersCount) {
 }
 
 TEST(ParameterJson, HoldsTheDeepestNestingThatIsAllowed) {
-    Notes notes;
+    Warnings warnings;
     const std::string json = "{\"x\":" + std::string(63, '[') + std::string(63, ']') + "}";
-    EXPECT_TRUE(with_parameters({}, json, Level::request, notes).ok());
-    EXPECT_EQ(notes.size(), 1u);
+    EXPECT_TRUE(with_parameters({}, json, Level::request, warnings).ok());
+    EXPECT_EQ(warnings.size(), 1u);
 }
 
 /// Every row's value.
@@ -337,12 +342,12 @@ TEST(ParameterJson, SurvivesDamagedTextsAndKeepsTheBase) {
                 default: text.insert(at, text.substr(below(text.size()), below(40))); break;
             }
         }
-        Notes notes;
-        const auto result = with_parameters(base, text, static_cast<Level>(below(4)), notes);
+        Warnings warnings;
+        const auto result = with_parameters(base, text, static_cast<Level>(below(4)), warnings);
         ++(result.ok() ? accepted : refused);
         if (result.ok()) continue;
         ASSERT_FALSE(result.error().message.empty());
-        ASSERT_TRUE(notes.empty());
+        ASSERT_TRUE(warnings.empty());
     }
     EXPECT_GT(accepted, 50);
     EXPECT_GT(refused, 1000);

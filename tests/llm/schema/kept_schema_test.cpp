@@ -96,26 +96,26 @@ TEST(KeptSchema, ThatGrowsBeyondMeasureIsRefused) {
 TEST(KeptSchema, WhatIsLostIsAWarningOfTheRequestAndAnErrorOfAStrictOne) {
     constexpr auto kSchema =
         R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})";
-    const auto read = [](const std::string& json, Notes& notes) {
-        return with_parameters({}, json, Level::request, notes);
+    const auto read = [](const std::string& json, Warnings& warnings) {
+        return with_parameters({}, json, Level::request, warnings);
     };
-    Notes notes;
-    ASSERT_TRUE(read(fmt::format(R"({{"json_schema": {}}})", kSchema), notes).ok());
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_EQ(notes[0].parameter, "json_schema");
-    EXPECT_THAT(notes[0].message, HasSubstr("'uniqueItems' at #/properties/a is not kept to"));
+    Warnings warnings;
+    ASSERT_TRUE(read(fmt::format(R"({{"json_schema": {}}})", kSchema), warnings).ok());
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(warnings[0].parameter, "json_schema");
+    EXPECT_THAT(warnings[0].message, HasSubstr("'uniqueItems' at #/properties/a is not kept to"));
     const auto format = [&](const char* strict) {
         return fmt::format(
             R"({{"response_format": {{"type": "json_schema", "json_schema": {{"strict": {}, "schema": {}}}}}}})",
             strict, kSchema);
     };
-    EXPECT_TRUE(read(format("false"), notes).ok());
-    const auto refused = read(format("true"), notes);
+    EXPECT_TRUE(read(format("false"), warnings).ok());
+    const auto refused = read(format("true"), warnings);
     ASSERT_FALSE(refused.ok());
     EXPECT_THAT(refused.error().message, HasSubstr("'uniqueItems' at #/properties/a"));
     EXPECT_EQ(refused.error().parameter, "response_format");
-    EXPECT_FALSE(read(format("\"yes\""), notes).ok());
-    EXPECT_FALSE(read(fmt::format(R"({{"json_schema": {}, "strict": true}})", kSchema), notes).ok());
+    EXPECT_FALSE(read(format("\"yes\""), warnings).ok());
+    EXPECT_FALSE(read(fmt::format(R"({{"json_schema": {}, "strict": true}})", kSchema), warnings).ok());
 }
 
 TEST(KeptSchema, OfAToolIsSpokenOfLikewise) {
@@ -124,12 +124,12 @@ TEST(KeptSchema, OfAToolIsSpokenOfLikewise) {
             "parameters": {{"type": "object", "properties": {{"n": {{"type": "integer", "multipleOf": 7}}}}}}}}}}]}})",
                            strict);
     };
-    Notes notes;
-    ASSERT_TRUE(with_parameters({}, tools("false"), Level::request, notes).ok());
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_THAT(notes[0].message,
+    Warnings warnings;
+    ASSERT_TRUE(with_parameters({}, tools("false"), Level::request, warnings).ok());
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_THAT(warnings[0].message,
                 HasSubstr("'tools[0].function.parameters': 'multipleOf' at #/properties/n"));
-    const auto refused = with_parameters({}, tools("true"), Level::request, notes);
+    const auto refused = with_parameters({}, tools("true"), Level::request, warnings);
     ASSERT_FALSE(refused.ok());
     EXPECT_THAT(refused.error().message, HasSubstr("'multipleOf' at #/properties/n"));
 }

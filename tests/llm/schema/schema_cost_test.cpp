@@ -49,8 +49,8 @@ TEST(SchemaCost, IsCheckedWhereverASchemaMayBe) {
     const Json format = {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}};
     for (const Json& parameters : {Json{{"json_schema", schema}}, Json{{"json_schema", schema.dump()}},
                                    Json{{"response_format", format}}, Json{{"tools", {tool}}}}) {
-        Notes notes;
-        const auto settings = with_parameters({}, parameters.dump(), Level::request, notes);
+        Warnings warnings;
+        const auto settings = with_parameters({}, parameters.dump(), Level::request, warnings);
         ASSERT_FALSE(settings.ok());
         EXPECT_THAT(settings.error().message, testing::HasSubstr("3000 in one of its objects"));
     }

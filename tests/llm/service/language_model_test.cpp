@@ -86,6 +86,10 @@ TEST(LanguageModel, TakesAndRefusesParametersOfARequest) {
     ASSERT_EQ(likely.probabilities.size(), likely.tokens.size());
     EXPECT_EQ(likely.probabilities[0][0].token, likely.tokens[0]);
     EXPECT_EQ(likely.probabilities[0][0].text, "2");
+    EXPECT_THAT(likely.prompt_token_probabilities, testing::IsEmpty());
+    const Reply scored = model.generate("What is 2+3?", {{"n_probs", 1}, {"prompt_probs", true}});
+    ASSERT_EQ(scored.prompt_token_probabilities.size(), scored.prompt.size() - 1);
+    EXPECT_NE(scored.prompt_probabilities.back().at(0).text, "");
 }
 
 TEST(LanguageModel, StreamsPiecesOfWholeCharacters) {

@@ -25,7 +25,7 @@ using testing::SizeIs;
 
 const std::string kTinyModel = checkout_path("models/tiny-chat-q8_0.gguf");
 
-LanguageModel load(const Parameters& more = {}) {
+LanguageModel load_with_tools(const Parameters& more = {}) {
     Parameters parameters = {{"temp", 0}, {"n_predict", 64}, {"threads", 1}, {"n_ctx", 512}};
     for (const auto& [name, value] : more.entries()) parameters.set(name, value);
     return LanguageModel::load(kTinyModel, {.parameters = parameters});
@@ -44,7 +44,7 @@ std::string error_of(Call call, Code code) {
 }
 
 TEST(LanguageModelTokens, BecomeTheirTextAgain) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     const std::vector<std::int32_t> tokens = model.tokenize("What is 2+3?", false);
     EXPECT_THAT(tokens, Not(IsEmpty()));
     EXPECT_EQ(model.detokenize(tokens), "What is 2+3?");
@@ -53,7 +53,7 @@ TEST(LanguageModelTokens, BecomeTheirTextAgain) {
 }
 
 TEST(LanguageModelTokens, ArePromptsAsTheyAre) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     const RenderedPrompt prompt = model.render({.messages = {{"user", "What is 2+3?"}}});
     EXPECT_THAT(prompt.text, HasSubstr("What is 2+3?"));
     const Reply by_tokens = model.generate(Request{.tokens = prompt.tokens});
@@ -65,7 +65,7 @@ TEST(LanguageModelTokens, ArePromptsAsTheyAre) {
 }
 
 TEST(LanguageModelInfo, SaysWhatTheFileAndTheLoadSay) {
-    const ModelInfo info = load({{"n_ctx_per_request", 100}, {"n_parallel", 3}}).info();
+    const ModelInfo info = load_with_tools({{"n_ctx_per_request", 100}, {"n_parallel", 3}}).info();
     EXPECT_EQ(info.vocabulary_size, 512);
     EXPECT_EQ(info.vocabulary, "BPE");
     EXPECT_EQ(info.context_tokens, 512);
@@ -76,7 +76,8 @@ TEST(LanguageModelInfo, SaysWhatTheFileAndTheLoadSay) {
 }
 
 TEST(LanguageModelInfo, ARequestHasNoMoreThanItsPartOfTheContext) {
-    LanguageModel model = load({{"n_ctx_per_request", 24}, {"ignore_eos", true}, {"n_predict", -1}});
+    LanguageModel model =
+        load_with_tools({{"n_ctx_per_request", 24}, {"ignore_eos", true}, {"n_predict", -1}});
     const Reply reply = model.generate(Request{.messages = {{"user", "What is 2+3?"}}});
     EXPECT_EQ(reply.stop_reason, StopReason::context_full);
     EXPECT_EQ(reply.prompt_tokens + reply.generated_tokens, 25);  // the last is not read any more
@@ -85,14 +86,14 @@ TEST(LanguageModelInfo, ARequestHasNoMoreThanItsPartOfTheContext) {
 }
 
 TEST(LanguageModelInfo, EffectiveParametersAreThoseOfTheLoadAndTheRequest) {
-    const Parameters all = load().effective({{"top_k", 7}});
+    const Parameters all = load_with_tools().effective({{"top_k", 7}});
     EXPECT_EQ(std::get<std::int64_t>(*all.find("n_predict")), 64);
     EXPECT_EQ(std::get<std::int64_t>(*all.find("top_k")), 7);
     EXPECT_EQ(all.find("n_ctx"), nullptr);  // of the model
 }
 
 TEST(Messages, ThatDoNotFitAreAnErrorIfAsked) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     std::vector<Message> many;
     for (int i = 0; i < 100; ++i) {
         many.push_back({"user", "What is 2+3?"});
@@ -108,7 +109,7 @@ TEST(Messages, ThatDoNotFitAreAnErrorIfAsked) {
 }
 
 TEST(Messages, OfTheAssistantAreGoneOnWith) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     const Request request{.messages = {{"user", "What is 2+3?"}, {"assistant", "2+3"}},
                           .parameters = {{"continue_final_message", true}}};
     EXPECT_TRUE(model.render(request).text.ends_with("2+3"));
@@ -118,7 +119,7 @@ TEST(Messages, OfTheAssistantAreGoneOnWith) {
 }
 
 TEST(Messages, MayBringATemplateOfTheirOwn) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     const auto rendered = [&](const char* source) {
         return model.render({.messages = {{"user", "Hi"}}, .chat_template = source}).text;
     };
@@ -127,7 +128,7 @@ TEST(Messages, MayBringATemplateOfTheirOwn) {
 }
 
 TEST(MessageParts, AddUpToTheWholeMessage) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     Generation generation = model.stream(Request{.messages = {{"user", "What is 2+3?"}}});
     std::string content;
     std::vector<std::int32_t> tokens;
@@ -143,7 +144,7 @@ TEST(MessageParts, AddUpToTheWholeMessage) {
 }
 
 TEST(MessageParts, OfToolCallsBeginWithTheirNames) {
-    LanguageModel model = load({{"chat_template", calling}});
+    LanguageModel model = load_with_tools({{"chat_template", calling}});
     const Parameters forced = Parameters::from_json(
         R"({"tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
             "properties": {"city": {"type": "string"}}, "required": ["city"]}}}], "tool_choice": "required"})");
@@ -166,7 +167,7 @@ TEST(MessageParts, OfToolCallsBeginWithTheirNames) {
 }
 
 TEST(Pieces, HaveTheProbabilitiesOfTheirTokens) {
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     Generation generation = model.stream("What is 2+3?", {{"n_probs", 3}, {"temp", 1}, {"seed", 1}});
     std::string text;
     while (auto piece = generation.next()) {
@@ -188,7 +189,7 @@ TEST(Pieces, HaveTheProbabilitiesOfTheirTokens) {
 }
 
 TEST(Progress, OfAPromptEndsWithAllOfIt) {
-    LanguageModel model = load({{"n_batch", 64}, {"n_ubatch", 64}, {"cache_ram", 0}});
+    LanguageModel model = load_with_tools({{"n_batch", 64}, {"n_ubatch", 64}, {"cache_ram", 0}});
     std::string text;
     for (int i = 0; i < 40; ++i) text += "What is 2+3? ";
     Generation generation = model.stream(text, {{"return_progress", true}, {"n_predict", 4}});
@@ -215,13 +216,13 @@ TEST(SavedPrompts, AreNotReadAgain) {
     SavedPrompt saved;
     Reply first;
     {
-        LanguageModel model = load({{"max_sequences", 7}});
+        LanguageModel model = load_with_tools({{"max_sequences", 7}});
         first = model.generate(long_question(), plain);
         saved = model.save_prompt(first.prompt, path);
         EXPECT_GE(saved.tokens, first.prompt_tokens);
         error_of([&] { model.save_prompt(model.tokenize("zebra", false), path); }, Code::invalid_argument);
     }
-    LanguageModel other = load({{"max_sequences", 9}});  // an engine of its own
+    LanguageModel other = load_with_tools({{"max_sequences", 9}});  // an engine of its own
     EXPECT_EQ(other.restore_prompt(path).tokens, saved.tokens);
     const Reply again = other.generate(long_question(), plain);
     EXPECT_EQ(again.cached_tokens, first.prompt_tokens - 1);
@@ -233,10 +234,10 @@ TEST(SavedPrompts, AreNotReadAgain) {
 TEST(SavedPrompts, ThatAreDamagedOrOthersAreRefused) {
     const TemporaryFolder folder;
     const std::string path = folder / "prompt.bin";
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     const Reply reply = model.generate(long_question(), {{"chat", false}, {"n_predict", 2}});
     model.save_prompt(reply.prompt, path);
-    LanguageModel other = load({{"type_k", "q8_0"}, {"type_v", "q8_0"}, {"flash_attn", "on"}});
+    LanguageModel other = load_with_tools({{"type_k", "q8_0"}, {"type_v", "q8_0"}, {"flash_attn", "on"}});
     EXPECT_THAT(error_of([&] { other.restore_prompt(path); }, Code::invalid_argument), HasSubstr("another"));
     error_of([&] { model.restore_prompt(folder / "none.bin"); }, Code::not_found);
     const std::string bytes = folder.read("prompt.bin");
@@ -255,11 +256,11 @@ TEST(SavedPrompts, ThatAreDamagedOrOthersAreRefused) {
 TEST(SavedPrompts, OfOtherWeightsOrAnotherRopeAreRefused) {
     const TemporaryFolder folder;
     const std::string path = folder / "prompt.bin";
-    LanguageModel model = load();
+    LanguageModel model = load_with_tools();
     model.save_prompt(model.generate(long_question(), {{"chat", false}, {"n_predict", 2}}).prompt, path);
     EXPECT_THAT(error_of(
                     [&] {
-                        load({{"yarn_ext_factor", 0.5}}).restore_prompt(path);
+                        load_with_tools({{"yarn_ext_factor", 0.5}}).restore_prompt(path);
                     },
                     Code::invalid_argument),
                 HasSubstr("another"));
@@ -277,18 +278,18 @@ TEST(SharedEngines, AreNotSharedWhenAnotherDraftModelLiesUnderTheName) {
     const std::string draft = folder / "draft.gguf";
     std::filesystem::copy_file(kTinyModel, draft);
     const Parameters parameters = {{"draft_model", draft}, {"max_sequences", 11}};
-    LanguageModel first = load(parameters), same = load(parameters);
+    LanguageModel first = load_with_tools(parameters), same = load_with_tools(parameters);
     const std::size_t engines = first.statistics().process_engines;
     std::filesystem::last_write_time(draft,
                                      std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
-    LanguageModel other = load(parameters);
+    LanguageModel other = load_with_tools(parameters);
     EXPECT_EQ(other.statistics().process_engines, engines + 1);
 }
 
 TEST(ModelOutlines, SayWhatALoadWillTake) {
     const ModelOptions options{.parameters = {{"n_ctx", 512}}};
     const ModelOutline outline = outline_model(kTinyModel, options);
-    const ModelInfo info = load().info();
+    const ModelInfo info = load_with_tools().info();
     EXPECT_EQ(outline.kind, ModelKind::text);
     EXPECT_EQ(outline.architecture, "llama");
     EXPECT_EQ(outline.weight_bytes, info.bytes);

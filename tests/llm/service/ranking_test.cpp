@@ -7,8 +7,8 @@
 namespace headrace::llm {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Ranking, PutsTheVocabularysMarksAroundQueryAndDocument) {
     const Tokens query = {10, 11}, document = {20};

@@ -63,7 +63,7 @@ std::string config_of(const std::string& device) {
 
 /// What the call threw; an empty message where it did not.
 template <class Call>
-Error error_of(Call call) {
+Error thrown_error(Call call) {
     try {
         call();
     } catch (const Exception& error) {
@@ -257,14 +257,14 @@ TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack)
     ASSERT_TRUE(answer.next());
     server.stop();
     const auto start = Clock::now();
-    const auto lost = error_of([&] {
+    const auto lost = thrown_error([&] {
         while (answer.next()) continue;
     });
     EXPECT_LT(Clock::now() - start, 30s);
     EXPECT_EQ(lost.code, Code::backend_failure);
     EXPECT_THAT(lost.message, HasSubstr(server.device() + "' was lost"));
 
-    const auto away = error_of([&] { model.generate("What is 2+3?"); });
+    const auto away = thrown_error([&] { model.generate("What is 2+3?"); });
     EXPECT_THAT(away.message, HasSubstr("cannot be loaded again"));
     server.start();
     EXPECT_EQ(model.generate("What is 2+3?").text, "2+3=5");
@@ -290,14 +290,14 @@ TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
     LanguageModel model =
         LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(relay.device()))});
     set(breaks);
-    EXPECT_NE(error_of([&] { model.generate(story); }).message, "") << "the host is lost";
+    EXPECT_NE(thrown_error([&] { model.generate(story); }).message, "") << "the host is lost";
     set(holds);
-    std::thread waiting([&] { EXPECT_EQ(error_of([&] { model.generate(story); }).message, ""); });
+    std::thread waiting([&] { EXPECT_EQ(thrown_error([&] { model.generate(story); }).message, ""); });
     {
         std::unique_lock lock(mutex);
         EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return held; })) << "the model is being loaded again";
     }
-    const auto here = error_of([&] {
+    const auto here = thrown_error([&] {
         model.replace(tiny_model(), {.parameters = {{"temp", 0}, {"n_ctx", 512}, {"log_level", "none"}}});
     });
     set(passes);

@@ -132,7 +132,7 @@ TEST(Sessions, RefuseANameBeyondMeasure) {
     Sessions sessions(SessionSettings{});
     EXPECT_TRUE(sessions.open(std::string(256, 'x')).ok());
     const Error error = sessions.open(std::string(257, 'x')).error();
-    EXPECT_THAT(error.message, testing::HasSubstr("257 bytes"));
+    EXPECT_THAT(error.message, ::testing::HasSubstr("257 bytes"));
     EXPECT_EQ(error.parameter, "session_id");
 }
 

@@ -74,7 +74,7 @@ TEST(SignalsThread, LeaveLoadsAnswersAndSwapsAndTheHostsHandlersAlone) {
             if (wrong) std::fprintf(stderr, "%s\n", wrong);
             std::_Exit(wrong ? 1 : 0);
         },
-        testing::ExitedWithCode(0), "");
+        ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace headrace::llm {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Bytes of the text up to where a match ends first; none without a match.
 std::optional<std::size_t> first_end(const std::string& pattern, std::string_view text) {
@@ -38,7 +38,7 @@ struct Example {
     std::string pattern, text;
     std::optional<std::size_t> end;
 };
-class PatternExample : public testing::TestWithParam<Example> {};
+class PatternExample : public ::testing::TestWithParam<Example> {};
 
 TEST_P(PatternExample, EndsWhereItShould) {
     EXPECT_EQ(first_end(GetParam().pattern, GetParam().text), GetParam().end)
@@ -48,21 +48,22 @@ TEST_P(PatternExample, EndsWhereItShould) {
 const std::optional<std::size_t> kNever;
 INSTANTIATE_TEST_SUITE_P(
     Syntax, PatternExample,
-    testing::Values(Example{"b", "abc", 2}, Example{"ab|c", "xab", 3}, Example{"ab|bc", "xbc", 3},
-                    Example{"a.c", "abc", 3}, Example{"a.c", "a\nc", kNever}, Example{"a.c", "a😀c", 6},
-                    Example{"a[^b]c", "a\nc", 3}, Example{"[a-cx]+y", "bxy", 3}, Example{"[]", "]", kNever},
-                    Example{"[^]", "z", 1}, Example{"[\\]\\-]", "-", 1}, Example{"[a-]", "-", 1},
-                    Example{"[é-ü]", "ö", 2}, Example{"(?:ab){2,3}c", "abc ababc", 9},
-                    Example{"a{2}", "aba aa", 6}, Example{"a{2,}b", "ab aaaab", 8},
-                    Example{"xa{0,2}y", "xaaay xay", 9}, Example{"a{,2}", "a{,2}", 5}, Example{"{}", "{}", 2},
-                    Example{"(?<word>a)b", "ab", 2}, Example{"(a)(b)", "ab", 2}, Example{"a+?b*?c", "aac", 3},
-                    Example{"\\d\\D\\w\\W\\s\\S", "1a_- x", 6}, Example{"\\x41\\u00e9\\u{1F600}", "Aé😀", 7},
-                    Example{"\\cJ", "\n", 1}, Example{"\\0", std::string("\0", 1), 1},
-                    Example{"\\.\\*\\/\\$", ".*/$", 4}, Example{"[\\b]", "\b", 1}, Example{"[\\d-]", "-", 1},
-                    Example{"^b", "ab\nb", 4}, Example{"a$", "ab a\n", 4}, Example{"a$", "a", kNever},
-                    Example{"\\bcat\\b", "concat cat.", 10}, Example{"a\\Bb", "ab", 2},
-                    Example{"\\Bb", "b ab", 4}, Example{"^$", "a\n\n", 2}, Example{"\\s", "\xC2\xA0", 2},
-                    Example{"(a*)*b", "aab", 3}, Example{"(|x)+y", "y", 1}));
+    ::testing::Values(Example{"b", "abc", 2}, Example{"ab|c", "xab", 3}, Example{"ab|bc", "xbc", 3},
+                      Example{"a.c", "abc", 3}, Example{"a.c", "a\nc", kNever}, Example{"a.c", "a😀c", 6},
+                      Example{"a[^b]c", "a\nc", 3}, Example{"[a-cx]+y", "bxy", 3}, Example{"[]", "]", kNever},
+                      Example{"[^]", "z", 1}, Example{"[\\]\\-]", "-", 1}, Example{"[a-]", "-", 1},
+                      Example{"[é-ü]", "ö", 2}, Example{"(?:ab){2,3}c", "abc ababc", 9},
+                      Example{"a{2}", "aba aa", 6}, Example{"a{2,}b", "ab aaaab", 8},
+                      Example{"xa{0,2}y", "xaaay xay", 9}, Example{"a{,2}", "a{,2}", 5},
+                      Example{"{}", "{}", 2}, Example{"(?<word>a)b", "ab", 2}, Example{"(a)(b)", "ab", 2},
+                      Example{"a+?b*?c", "aac", 3}, Example{"\\d\\D\\w\\W\\s\\S", "1a_- x", 6},
+                      Example{"\\x41\\u00e9\\u{1F600}", "Aé😀", 7}, Example{"\\cJ", "\n", 1},
+                      Example{"\\0", std::string("\0", 1), 1}, Example{"\\.\\*\\/\\$", ".*/$", 4},
+                      Example{"[\\b]", "\b", 1}, Example{"[\\d-]", "-", 1}, Example{"^b", "ab\nb", 4},
+                      Example{"a$", "ab a\n", 4}, Example{"a$", "a", kNever},
+                      Example{"\\bcat\\b", "concat cat.", 10}, Example{"a\\Bb", "ab", 2},
+                      Example{"\\Bb", "b ab", 4}, Example{"^$", "a\n\n", 2}, Example{"\\s", "\xC2\xA0", 2},
+                      Example{"(a*)*b", "aab", 3}, Example{"(|x)+y", "y", 1}));
 
 TEST(PatternSearch, FindsWhatStdRegexFinds) {
     std::mt19937 random(7);

@@ -9,7 +9,7 @@
 namespace headrace::llm {
 namespace {
 
-class RandomTexts : public testing::TestWithParam<unsigned> {
+class RandomTexts : public ::testing::TestWithParam<unsigned> {
 protected:
     std::size_t below(std::size_t n) { return random_() % n; }
 
@@ -109,7 +109,7 @@ TEST_P(RandomTexts, OfAnyBytesAreShownAsValidUtf8HoweverTheyAreCut) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomTexts, testing::Range(0u, 8u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomTexts, ::testing::Range(0u, 8u));
 
 }  // namespace
 }  // namespace headrace::llm

@@ -248,12 +248,12 @@ TEST(StopConditions, RefusesSettingsOutsideTheirRangesAndNamesThem) {
 
 TEST(StopConditions, TakesEveryNumberThatTheTableLeaves) {
     for (const char* number : {"0", "1", "2", "1000000"}) {
-        Notes notes;
+        Warnings warnings;
         std::string json;
         for (const char* name : {"repetition_window", "repetition_count", "similarity_window", "n_indent"})
             json += fmt::format("{}\"{}\": {}", json.empty() ? "{" : ", ", name, number);
         const auto settings =
-            with_parameters({}, json + R"(, "similarity_threshold": 0.5})", Level::request, notes);
+            with_parameters({}, json + R"(, "similarity_threshold": 0.5})", Level::request, warnings);
         ASSERT_TRUE(settings.ok()) << settings.error().message;
         EXPECT_TRUE(StopConditions::create(settings.value().request.stopping).ok()) << number;
     }

@@ -89,7 +89,7 @@ Operand cast(OpWriter& g, const Node& node) {
         const std::string direction = node.text("round_mode", "up");
         invalid_if(direction != "up" && direction != "down" && direction != "nearest",
                    "round_mode is '{}'; up, down, nearest are ONNX's", direction);
-        return narrowed(g, x, type, node.flag("saturate", true), direction);
+        return narrowed(g, x, type, node.is_one("saturate", true), direction);
     }
     const bool is_narrow = type == ElementType::i4 || type == ElementType::u4 || type == ElementType::i2 ||
                            type == ElementType::u2;

@@ -14,7 +14,7 @@ constexpr double kShut = -std::numeric_limits<double>::infinity();
 bool needs_parts(const Node& node) {
     const bool is_windowed =
         node.integer("left_window_size", -1) >= 0 || node.integer("right_window_size", -1) >= 0;
-    const bool is_offset = node.flag("is_causal", false) && node.optional(4);
+    const bool is_offset = node.is_one("is_causal", false) && node.optional(4);
     return node.wants(3) || node.optional(6) || node.real("softcap", 0) != 0 || is_windowed || is_offset;
 }
 
@@ -44,7 +44,8 @@ AttentionOperands attention_operands(OpWriter& g, const Node& node, bool in_rows
 Operand attended_by_op(OpWriter& g, const Node& node, const AttentionOperands& of, bool in_rows) {
     Operand mask = node.optional(3);
     if (mask && mask->type == ElementType::boolean) mask = shut_where_not(g, mask, kShut, of.query->type);
-    NamedAttrs options{{"causal", node.flag("is_causal", false)}, {"heads_after_rows", in_rows}};
+    if (mask) mask = g.cast(mask, of.query->type);
+    NamedAttrs options{{"causal", node.is_one("is_causal", false)}, {"heads_after_rows", in_rows}};
     if (node.real("scale", 0) != 0) options.emplace_back("scale", node.real("scale", 0));
     if (mask && g.rank(mask) < 2) {
         Shape row = g.shape(mask);
@@ -89,7 +90,7 @@ Operand rotary_embedding(OpWriter& g, const Node& node) {
         sin = g.op("gather", {sin, positions}, {{"axis", 0}});
     }
     const Operand y =
-        rotated(g, x, cos, sin, node.flag("interleaved", false), node.integer("rotary_embedding_dim", 0));
+        rotated(g, x, cos, sin, node.is_one("interleaved", false), node.integer("rotary_embedding_dim", 0));
     return is_flat ? joined_heads(g, y) : y;
 }
 

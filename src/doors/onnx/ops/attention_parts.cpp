@@ -14,7 +14,7 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 Operand seen_keys(OpWriter& g, const Node& node, const Shape& query, const Dim& total) {
     const std::int64_t left = node.integer("left_window_size", -1),
                        right = node.integer("right_window_size", -1);
-    const bool is_causal = node.flag("is_causal", false);
+    const bool is_causal = node.is_one("is_causal", false);
     Operand lengths = node.optional(6);
     if (lengths) lengths = g.reshape(g.cast(lengths, ElementType::i64), {query[0], 1, 1, 1});
     const Operand keys = g.reshape(g.positions(total), {1, 1, 1, total});

@@ -30,7 +30,10 @@ Operand causal_bias(OpWriter& g, const Dim& steps, const Dim& past, ElementType 
 Operand length_bias(OpWriter& g, const Operand& ends, const Dim& batch, const Dim& total, double value,
                     ElementType type) {
     const Dim count = g.shape(ends).at(0);
-    const bool is_short = is_same(count, batch), has_starts = !is_short && is_same(count, batch * 2);
+    const bool has_starts = !is_same(count, batch) && is_same(count, batch * 2);
+    // Where the model leaves open how many there are, a run has to give one for each of the batch.
+    const bool is_short =
+        !has_starts && (is_same(count, batch) || count.is_symbolic() || batch.is_symbolic());
     if (!has_starts && !is_short)
         throw Refused(
             fmt::format("the mask is {} numbers for a batch of {}; lengths, or lengths and starts, are read",
@@ -38,9 +41,10 @@ Operand length_bias(OpWriter& g, const Operand& ends, const Dim& batch, const Di
             "Export the model with a mask of the shape [batch, keys]");
     const Operand places = g.reshape(g.positions(total), {1, 1, 1, total});
     const Shape column{batch, 1, 1, 1};
-    Operand holds = g.op("lesser", {places, g.reshape(g.cut(ends, 0, 0, batch), column)});
+    const Operand lengths = has_starts ? g.cut(ends, 0, 0, batch) : ends;
+    Operand holds = g.op("lesser", {places, g.reshape(lengths, column)});
     if (has_starts) {
-        const Operand starts = g.cut(ends, 0, g.fixed(batch, "the batch"), batch);
+        const Operand starts = g.cut(ends, 0, batch, batch);
         const Operand after = g.op("greater_or_equal", {places, g.reshape(starts, column)});
         holds = g.op("logical_and", {holds, after});
     }
@@ -97,11 +101,9 @@ std::vector<Operand> unpacked_heads(OpWriter& g, const Operand& x, int count, bo
 /// Of queries, keys and values, as the node has them behind one another; null where there is none.
 std::vector<Operand> projection_biases(OpWriter& g, const Operand& bias, const Operand& query) {
     if (!bias) return std::vector<Operand>(3);
-    const std::int64_t width =
-        g.fixed(extents_of_rank(g, query, 3, "the queries")[2], "the width of the queries");
-    const Shape s = extents_of_rank(g, bias, 1, "the bias");
-    const std::int64_t last = g.fixed(s[0], "the length of the bias") - 2 * width;
-    return {g.cut(bias, 0, 0, width), g.cut(bias, 0, width, width), g.cut(bias, 0, 2 * width, last)};
+    const Dim width = extents_of_rank(g, query, 3, "the queries")[2];
+    const Dim last = extents_of_rank(g, bias, 1, "the bias")[0] - width * 2;
+    return {g.cut(bias, 0, 0, width), g.cut(bias, 0, width, width), g.cut(bias, 0, width * 2, last)};
 }
 
 }  // namespace
@@ -165,7 +167,7 @@ Results multi_head_attention(OpWriter& g, const Node& node) {
     Operand bias = node.optional(5);
     if (node.optional(4))
         bias = sum_of_given(g, bias, key_bias(g, node, node.operand(4), batch, total, type));
-    if (node.flag("unidirectional", false))
+    if (node.is_one("unidirectional", false))
         bias = sum_of_given(g, bias, causal_bias(g, g.shape(of.query).at(along), before, type));
     const Operand y = attended_heads(g, node, of.query, of.key, of.value, bias, in_rows);
     return {y, node.wants(1) ? of.key : nullptr, node.wants(2) ? of.value : nullptr};
@@ -204,7 +206,8 @@ Results self_attention(OpWriter& g, const Node& node, const Operand& projected, 
     }
     const ElementType type = of.query->type;
     if (mask) bias = sum_of_given(g, bias, key_bias(g, node, mask, s[0], before + s[1], type));
-    if (node.flag("unidirectional", false)) bias = sum_of_given(g, bias, causal_bias(g, s[1], before, type));
+    if (node.is_one("unidirectional", false))
+        bias = sum_of_given(g, bias, causal_bias(g, s[1], before, type));
     const Operand y = attended_heads(g, node, of.query, of.key, of.value, bias, in_rows);
     if (!node.wants(1)) return {y};
     Shape shape = g.shape(of.key);

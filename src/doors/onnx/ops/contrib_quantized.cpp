@@ -44,7 +44,7 @@ Operand qlinear_softmax(OpWriter& g, const Node& node) {
 
 Operand qlinear_average_pool(OpWriter& g, const Node& node) {
     const bool is_global = node.op == "QLinearGlobalAveragePool";
-    const bool counts_margin = node.flag("ceil_mode", false) && node.flag("count_include_pad", false);
+    const bool counts_margin = node.is_one("ceil_mode", false) && node.flag("count_include_pad", false);
     const Operand y = in_channels_first(g, node, real_operand(g, node, 0), [&](const Operand& x) {
         if (counts_margin) return means_with_margin(g, node, x);
         return is_global ? read_onnx(g, onnx_node(node, "GlobalAveragePool", 21, {x})).at(0)

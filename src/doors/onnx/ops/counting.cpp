@@ -17,10 +17,13 @@ Operand non_zero(OpWriter& g, const Node& node) {
 
 /// Rows of batch, class and box: the best boxes that overlap no better one too much.
 Operand non_max_suppression(OpWriter& g, const Node& node) {
-    const Operand boxes = g.cast(node.operand(0), ElementType::f32);
+    Operand boxes = g.cast(node.operand(0), ElementType::f32);
     const Operand scores = g.cast(node.operand(1), ElementType::f32);
     invalid_if(g.rank(boxes) != 3 || g.rank(scores) != 3, "boxes and scores have {} and {} dimensions, not 3",
                g.rank(boxes), g.rank(scores));
+    // Where the model leaves them open, a run has to give extents that the scores have, too.
+    const Shape own = g.shape(boxes), of_scores = g.shape(scores);
+    if (is_open(own) || is_open(of_scores)) boxes = g.reshape(boxes, {of_scores[0], of_scores[2], 4});
     const Operand most = node.optional(2) ? node.optional(2) : known(0, ElementType::i64);
     const Operand overlap = node.optional(3) ? node.optional(3) : known(0, ElementType::f32);
     NamedAttrs options{{"centered", node.flag("center_point_box", false)}};

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "doors/onnx/ops/linear_algebra.h"
+#include "doors/onnx/ops/movement.h"
 #include "doors/onnx/reading/numbers.h"
 #include "doors/onnx/reading/operators.h"
 
@@ -163,6 +164,26 @@ std::vector<Term> without_ones(OpWriter& g, const std::vector<Term>& terms) {
     return found;
 }
 
+/// A number, or a dimension as an input of the model has it, and no arithmetic of such.
+bool is_plain_extent(const Dim& d) {
+    return !d.is_symbolic() || d.expression().names() == std::vector{d.text()};
+}
+
+/// As in ONNX Runtime, a single element goes with all of another operand, also where only a run knows that it
+/// is one: dimensions of one letter to which the model gives different names.
+void broadcast_letters(OpWriter& g, Term& a, Term& b, const std::string& letters) {
+    Shape of_a = g.shape(a.x), of_b = g.shape(b.x);
+    for (const char letter : letters) {
+        Dim &one = of_a[a.labels.find(letter)], &other = of_b[b.labels.find(letter)];
+        if (is_same(one, other) || !is_plain_extent(one) || !is_plain_extent(other)) continue;
+        invalid_if(!one.is_symbolic() && !other.is_symbolic(), "'{}' stands for the extents {} and {}",
+                   letter, one.str(), other.str());
+        one = other = broadcast(g, {one}, {other}).front();
+    }
+    a.x = g.expand(a.x, of_a);
+    b.x = g.expand(b.x, of_b);
+}
+
 /// Summed over the dimensions that nobody needs any more.
 Term without_unneeded(OpWriter& g, const Term& term, const std::string& kept) {
     std::vector<std::int64_t> axes;
@@ -195,6 +216,7 @@ Term pair_product(OpWriter& g, Term a, Term b, const std::string& kept) {
     const auto is_batch = [&](char c) { return has_letter(b.labels, c) && has_letter(kept, c); };
     const auto is_inner = [&](char c) { return has_letter(b.labels, c) && !has_letter(kept, c); };
     const std::string batch = letters_where(a.labels, is_batch), inner = letters_where(a.labels, is_inner);
+    broadcast_letters(g, a, b, inner);
     const std::string rows = letters_where(a.labels, [&](char c) { return !has_letter(b.labels, c); });
     const std::string columns = letters_where(b.labels, [&](char c) { return !has_letter(a.labels, c); });
     std::map<char, Dim> sizes;

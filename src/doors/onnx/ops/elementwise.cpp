@@ -17,6 +17,13 @@ Read unless_unsigned(std::string_view op) {
     };
 }
 
+/// Values without a sign are 0 or above.
+Operand sign_of(OpWriter& g, const Node& node) {
+    const Operand x = node.x();
+    if (!is_unsigned(x->type)) return g.op("sign", {x});
+    return g.op("min", {x, known(1, x->type)});
+}
+
 struct Parameter {
     const char* name;
     double otherwise;
@@ -56,12 +63,13 @@ Operand thresholded_relu(OpWriter& g, const Node& node) {
 
 /// x + bias below -lambd, x - bias above lambd, else 0
 Operand shrink(OpWriter& g, const Node& node) {
-    const Operand x = node.x(), bias = known(node.real("bias", 0), x->type), zero = known(0, x->type);
+    const ElementType type = node.x()->type, through = node.x()->is_float() ? type : ElementType::f64;
+    const Operand x = g.cast(node.x(), through), bias = known(node.real("bias", 0), through);
     const double limit = node.real("lambd", 0.5);
-    const Operand low = g.op("lesser", {x, known(-limit, x->type)});
-    const Operand high = g.op("greater", {x, known(limit, x->type)});
-    const Operand inner = g.op("where", {high, g.op("sub", {x, bias}), zero});
-    return g.op("where", {low, g.op("add", {x, bias}), inner});
+    const Operand low = g.op("lesser", {x, known(-limit, through)});
+    const Operand high = g.op("greater", {x, known(limit, through)});
+    const Operand inner = g.op("where", {high, g.op("sub", {x, bias}), known(0, through)});
+    return g.cast(g.op("where", {low, g.op("add", {x, bias}), inner}), type);
 }
 
 Operand mish(OpWriter& g, const Node& node) {
@@ -160,7 +168,7 @@ std::span<const Operator> elementwise_operators() {
          "1 -> 1, alpha float, consumed_inputs ints, gamma float; 6: 1 -> 1, alpha float, gamma float"},
         {"Shrink", 9, shrink, "1 -> 1, bias float, lambd float"},
         {"Sigmoid", 1, unary("sigmoid"), "1 -> 1, consumed_inputs ints; 6: 1 -> 1"},
-        {"Sign", 9, unary("sign"), "1 -> 1"},
+        {"Sign", 9, sign_of, "1 -> 1"},
         {"Sin", 7, unary("sin"), "1 -> 1"},
         {"Sinh", 9, unary("sinh"), "1 -> 1"},
         {"Softplus", 1, unary("softplus"), "1 -> 1"},
@@ -169,7 +177,7 @@ std::span<const Operator> elementwise_operators() {
         {"Swish", 24, swish, "1 -> 1, alpha float"},
         {"Tan", 7, unary("tan"), "1 -> 1"},
         {"Tanh", 1, unary("tanh"), "1 -> 1, consumed_inputs ints; 6: 1 -> 1"},
-        {"ThresholdedRelu", 10, thresholded_relu, "1 -> 1, alpha float"},
+        {"ThresholdedRelu", 1, thresholded_relu, "1 -> 1, alpha float"},
     };
     return kOperators;
 }

@@ -24,9 +24,10 @@ void check_group_query(const Node& node) {
         refuse_if(node.optional(weight) != nullptr, "input {} is given, a norm of the operands", weight);
 }
 
-/// The cache with the new rows behind each sequence's own.
-Operand extended_cache(OpWriter& g, const Operand& past, const Operand& rows, const Operand& places) {
-    if (!past) return rows;
+/// The cache, in its own dtype, with the new rows behind each sequence's own.
+Operand extended_cache(OpWriter& g, const Operand& past, const Operand& given, const Operand& places) {
+    if (!past) return given;
+    const Operand rows = g.cast(given, past->type);
     const Operand longer = g.concat({past, rows}, 2);
     const Shape s = g.shape(rows);
     if (is_same(s.at(0), 1)) return longer;
@@ -93,15 +94,17 @@ Results group_query_attention(OpWriter& g, const Node& node) {
     const Operand places = places_of_steps(g, lengths, batch, steps);
     if (node.flag("do_rotary", false))
         turn_by_places(g, node, of, node.optional(9) ? g.cast(node.operand(9), number) : places, 7);
-    of[1] = extended_cache(g, node.optional(3), of[1], places);
-    of[2] = extended_cache(g, node.optional(4), of[2], places);
+    const Operand keys = extended_cache(g, node.optional(3), of[1], places);
+    const Operand values = extended_cache(g, node.optional(4), of[2], places);
+    of[1] = g.cast(keys, type);
+    of[2] = g.cast(values, type);
     Operand bias = visible_keys(g, node, places, lengths, g.shape(of[1]).at(2), type);
     bias = sum_of_given(g, bias, node.optional(10));
     const bool in_parts =
         node.real("softcap", 0) != 0 || node.flag("smooth_softmax", false) || node.optional(11);
     const Operand y = in_parts ? joined_heads(g, grouped_by_parts(g, node, of, bias))
                                : attended_heads(g, node, of[0], of[1], of[2], bias);
-    Results results{y, of[1], of[2]};
+    Results results{y, keys, values};
     results.resize(std::clamp<std::size_t>(node.outputs.size(), 1, results.size()));
     return results;
 }

@@ -50,10 +50,10 @@ Operand reshaped_as_told(OpWriter& g, const Node& node) {
     const Dim elements = product_of(own);
     const Shape list = g.shape(node.operand(1));
     invalid_if(list.size() != 1, "the shape (input 1) has the shape {}; it is a list", str(list));
-    const std::int64_t count = g.fixed(list[0], "the number of dimensions of the result");
+    const std::int64_t count = told_count(g, node.operand(1), "extents of the result");
     if (count == 0) return g.reshape(node.x(), {});
     Numbers wanted(g, node.operand(1));
-    if (!node.flag("allowzero", false)) {
+    if (!node.is_one("allowzero", false)) {
         own.resize(static_cast<std::size_t>(count), 0);
         wanted = wanted.equals(0).choose(Numbers(g, own), wanted);
     }
@@ -73,7 +73,7 @@ Operand reshape(OpWriter& g, const Node& node) {
     const Shape own = g.shape(node.x());
     Shape wanted = node.dims(1, "the shape");
     const std::string given = shortened_text(str(wanted));
-    if (!node.flag("allowzero", false))
+    if (!node.is_one("allowzero", false))
         for (std::size_t i = 0; i < wanted.size(); ++i) {
             if (!wanted[i].is(0)) continue;
             invalid_if(i >= own.size(), "the shape (input 1) {} keeps extent {} of {}, which has none", given,
@@ -107,10 +107,7 @@ Operand flatten(OpWriter& g, const Node& node) {
 std::int64_t count_of_axes(OpWriter& g, const Operand& axes) {
     const Shape sizes = g.shape(axes);
     invalid_if(sizes.size() > 1, "the axes have the shape {}; they are a list", str(sizes));
-    const std::int64_t count = g.fixed(product_of(sizes), "the number of axes");
-    invalid_if(count > kMostDimensions, "{} axes are given; tensors have {} dimensions at most", count,
-               kMostDimensions);
-    return count;
+    return told_count(g, axes, "axes");
 }
 
 Operand squeezed_as_told(OpWriter& g, const Operand& x, const Operand& axes) {
@@ -242,7 +239,7 @@ Results split(OpWriter& g, const Node& node) {
     if (const auto list = node.integer_list("split")) {
         sizes.assign(list->begin(), list->end());
     } else if (node.optional(1)) {
-        sizes = dims_of(g, node, 1, "the parts' sizes");
+        sizes = dims_of(g, node, 1, "the parts' sizes", node.outputs.size());
     } else {
         const Dim each = divided_up(extent, count);
         sizes.assign(static_cast<std::size_t>(count - 1), each);
@@ -270,7 +267,7 @@ std::optional<Item> joint_item(const std::optional<Item>& wanted, const Dim& own
 }
 
 Operand expanded_as_told(OpWriter& g, const Operand& x, const Operand& shape) {
-    const std::int64_t count = g.fixed(product_of(g.shape(shape)), "the number of dimensions of the result");
+    const std::int64_t count = told_count(g, shape, "extents of the result");
     const std::int64_t rank = std::max<std::int64_t>(count, g.rank(x));
     if (rank == 0) return x;
     const auto missing = [&](std::int64_t own) { return static_cast<std::size_t>(rank - own); };
@@ -294,7 +291,8 @@ Operand expand(OpWriter& g, const Node& node) {
 }
 
 Operand tile(OpWriter& g, const Node& node) {
-    return g.op("tile", {node.x()}, {{"repetitions", dims_of(g, node, 1, "the repetitions")}});
+    const auto rank = static_cast<std::size_t>(g.rank(node.x()));
+    return g.op("tile", {node.x()}, {{"repetitions", dims_of(g, node, 1, "the repetitions", rank)}});
 }
 
 std::string block_mode(const Node& node) {

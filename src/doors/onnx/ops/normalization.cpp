@@ -48,7 +48,7 @@ Results batch_normalization(OpWriter& g, const Node& node) {
               "spatial is 0, statistics for every element; only 1 is read, statistics for every channel");
     std::vector<Operand> parameters;  // scale, bias, mean, variance
     for (std::size_t i = 1; i < 5; ++i) parameters.push_back(g.cast(node.operand(i), x->type));
-    bool is_training = node.flag("training_mode", false);
+    bool is_training = node.is_one("training_mode", false);
     if (node.opset < 14) is_training = node.wants(1) || node.wants(2) || node.wants(3) || node.wants(4);
     if (is_training) return by_batch(g, node, x, parameters);
     return {g.op("batch_normalization", {x, parameters[2], parameters[3], parameters[0], parameters[1]},
@@ -93,10 +93,10 @@ Operand group_normalization(OpWriter& g, const Node& node) {
     const Shape shape = g.shape(x);
     const std::int64_t groups = node.integer("num_groups");
     invalid_if(shape.size() < 2, "the input has {} dimensions; 2 are the least", shape.size());
-    const std::int64_t channels = g.fixed(shape[1], "the number of channels");
-    invalid_if(groups < 1 || channels % groups != 0, "num_groups is {}, into which {} channels do not divide",
-               groups, channels);
-    const Dim inner = product_of(std::span(shape).subspan(2)) * Dim(channels / groups);
+    const Dim channels = shape[1];
+    invalid_if(groups < 1 || (!channels.is_symbolic() && channels.size() % groups != 0),
+               "num_groups is {}, into which {} channels do not divide", groups, channels.str());
+    const Dim inner = product_of(std::span(shape).subspan(2)) * divided_down(channels, groups);
     Operand y = g.op("layer_normalization", {g.reshape(x, {shape[0], groups, inner})},
                      {{"axes", std::vector<std::int64_t>{2}}, {"epsilon", node.real("epsilon", kEpsilon)}});
     const auto column = [&](std::size_t i) {
@@ -120,12 +120,15 @@ Operand lp_normalization(OpWriter& g, const Node& node) {
 
 Operand mean_variance_normalization(OpWriter& g, const Node& node) {
     const Operand x = node.x();
+    const bool has_axes = node.opset >= 9;
+    std::vector<std::int64_t> given{0, 2, 3};
+    if (!has_axes && node.flag("across_channels", false)) given = {0, 1, 2, 3};
     std::vector<std::int64_t> axes;
-    for (std::int64_t axis : node.integer_list("axes").value_or(std::vector<std::int64_t>{0, 2, 3}))
-        axes.push_back(g.axis(x, axis));
+    for (std::int64_t axis : node.integer_list("axes").value_or(given)) axes.push_back(g.axis(x, axis));
     const NamedAttrs over{{"axes", axes}, {"keep_dimensions", true}};
     // Squared afterwards: means of large squares would cancel.
     const Operand apart = g.op("sub", {x, g.op("reduce_mean", {x}, over)});
+    if (!has_axes && !node.flag("normalize_variance", true)) return apart;
     const Operand deviation = g.op("sqrt", {g.op("reduce_mean", {g.op("mul", {apart, apart})}, over)});
     return g.op("div", {apart, g.plus(deviation, 1e-9)});
 }
@@ -168,6 +171,13 @@ Operand layer_norm(OpWriter& g, const Operand& x, const Operand& scale, const Op
     axes.erase(axes.begin(), axes.begin() + axis);
     const Shape whole = g.shape(x), inner(whole.begin() + axis, whole.end());
     const NamedAttrs options{{"axes", axes}, {"epsilon", epsilon}};
+    if (scale && scale->type != x->type) {  // before operator set 17; the result has the scale's dtype
+        const bool is_double = x->type == ElementType::f64 || scale->type == ElementType::f64;
+        const Operand wide = g.cast(x, is_double ? ElementType::f64 : ElementType::f32);
+        const Operand y = g.cast(g.op("layer_normalization", {wide}, options), scale->type);
+        const Operand scaled = g.op("mul", {y, scale});
+        return bias ? g.op("add", {scaled, bias}) : scaled;
+    }
     const bool fits = (!scale || g.has_shape(scale, inner)) && (!bias || g.has_shape(bias, inner));
     if (fits) return g.op("layer_normalization", {x, scale, bias}, options);
     Operand y = g.op("layer_normalization", {x}, options);
@@ -197,7 +207,8 @@ std::span<const Operator> normalization_operators() {
         {"LayerNormalization", 1, layer_normalization,
          "2..3 -> 1..3, axis int, epsilon float, stash_type int"},
         {"LpNormalization", 1, lp_normalization, "1 -> 1, axis int, p int"},
-        {"MeanVarianceNormalization", 9, mean_variance_normalization, "1 -> 1, axes ints"},
+        {"MeanVarianceNormalization", 1, mean_variance_normalization,
+         "1 -> 1, across_channels int, normalize_variance int; 9: 1 -> 1, axes ints"},
         {"RMSNormalization", 23, rms_normalization, "2 -> 1, axis int, epsilon float, stash_type int"},
         {"SimplifiedLayerNormalization", 1, rms_normalization,
          "2 -> 1..2, axis int, epsilon float, stash_type int"},

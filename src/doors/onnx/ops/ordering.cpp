@@ -18,7 +18,7 @@ Dim wanted_count(OpWriter& g, const Node& node) {
 Results top_k(OpWriter& g, const Node& node) {
     const Operand x = node.x();
     const int axis = g.axis(x, node.integer("axis", -1));
-    NamedAttrs order{{"axis", axis}, {"descending", node.flag("largest", true)}};
+    NamedAttrs order{{"axis", axis}, {"descending", node.is_one("largest", true)}};
     const Dim k = wanted_count(g, node);
     if (k.is_symbolic()) {
         Results results = g.ops("sort", {x}, order);
@@ -55,7 +55,7 @@ Results unique(OpWriter& g, const Node& node) {
         whole = x;
         rows = g.reshape(g.transpose(x, order), {sizes[static_cast<std::size_t>(axis)], rest});
     }
-    const Results found = g.ops("unique", {rows}, {{"sorted", node.flag("sorted", true)}});
+    const Results found = g.ops("unique", {rows}, {{"sorted", node.is_one("sorted", true)}});
     const Dim count = extents_of(g, found.at(3)).at(0);
     const Operand first = g.cut(found[0], 0, 0, count), counts = g.cut(found[2], 0, 0, count);
     return {g.op("gather", {whole, first}, {{"axis", axis}}), first, found[1], counts};

@@ -36,8 +36,8 @@ Operand padded_as_told(OpWriter& g, const Node& node) {
     const auto rank = static_cast<std::int64_t>(sizes.size());
     const std::string mode = pad_mode(node);
     const Operand axes = node.optional(3);
-    const std::int64_t count = axes ? g.fixed(g.size(axes), "the number of axes") : rank;
-    const Numbers amounts(g, node.operand(1));
+    const std::int64_t count = axes ? told_count(g, axes, "axes") : rank;
+    const Numbers amounts(g, list_of(g, node.operand(1), 2 * count));
     const Shape given = g.shape(amounts.x());
     invalid_if(given.size() != 1 || !is_same(given[0], 2 * count),
                "pads has the shape {}; {} axes need {} amounts", str(given), count, 2 * count);
@@ -106,9 +106,10 @@ Operand pad(OpWriter& g, const Node& node) {
 /// Around the middle to the extents that are wanted: what cannot be halved is cut before, and added behind.
 Operand center_crop_pad(OpWriter& g, const Node& node) {
     const Operand x = node.x();
-    const Shape wanted = dims_of(g, node, 1, "the shape"), own = g.shape(x);
+    const Shape own = g.shape(x);
     const auto rank = static_cast<std::int64_t>(own.size());
     const auto axes = axes_of(node.integer_list("axes").value_or(counted_list(rank)), rank);
+    const Shape wanted = dims_of(g, node, 1, "the shape", axes.size());
     invalid_if(wanted.size() != axes.size(), "the shape (input 1) has {} extents for {} axes", wanted.size(),
                axes.size());
     Shape begin(own.size(), 0), end = begin;

@@ -21,7 +21,7 @@ Window pool_window(OpWriter& g, const Node& node, const Operand& x) {
 }
 
 bool rounds_up(const Node& node) {
-    return node.flag("ceil_mode", false) && !node.text("auto_pad", "").starts_with("SAME");
+    return node.is_one("ceil_mode", false) && !node.text("auto_pad", "").starts_with("SAME");
 }
 
 /// How many windows; one that would start behind the image is none.

@@ -97,14 +97,14 @@ bool is_all_zero(const Operand& x) {
     return true;
 }
 
-/// In inference the input itself.
+/// In inference the input itself; the mask was 0 before operator set 12 and is 1 since.
 Results dropout(OpWriter& g, const Node& node) {
     const Operand training = node.optional(2);
     if (training && !is_all_zero(training)) return dropped(g, node, training);
     const Operand x = g.op("identity", {node.x()});
     if (!node.wants(1)) return {x};
     const ElementType type = node.opset >= 10 ? ElementType::boolean : node.x()->type;
-    return {x, g.filled(1, type, g.shape(node.x()))};
+    return {x, g.filled(node.opset >= 12 ? 1 : 0, type, g.shape(node.x()))};
 }
 
 }  // namespace

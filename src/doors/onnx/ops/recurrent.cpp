@@ -1,49 +1,12 @@
 #include "doors/onnx/ops/recurrent.h"
 
-#include <algorithm>
-#include <set>
-
-#include <fmt/ranges.h>
-
 #include "doors/onnx/reading/numbers.h"
 
 /// Recurrent networks over whole sequences.
 namespace headrace::onnx {
 namespace {
 
-using Names = std::vector<std::string>;
-
 constexpr double kWideOpen = 1e4;  // far enough for sigmoid to be exactly 0 or 1
-
-std::string lowered(std::string text) {
-    for (char& c : text)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-}
-
-std::string quoted_list(const Names& names) { return fmt::format("['{}']", fmt::join(names, "', '")); }
-
-/// The activations of one direction, which must be those of the other, too.
-std::string activations_of(const Node& node, const Names& otherwise) {
-    Names names = node.text_list("activations").value_or(Names{});
-    if (names.empty()) names = otherwise;
-    std::ranges::transform(names, names.begin(), &lowered);
-    const std::size_t count = otherwise.size();
-    invalid_if(names.size() % count != 0, "activations are {}; each direction has {}", quoted_list(names),
-               count);
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        refuse_if(names[i] != names[i % count], "activations are {}; the two directions must have the same",
-                  quoted_list(names));
-        refuse_if(names[i] != "relu" && names[i] != "sigmoid" && names[i] != "tanh",
-                  "activations are {}; relu, sigmoid and tanh are read", quoted_list(names));
-    }
-    if (node.real("clip", 0) != 0)
-        throw Refused(
-            fmt::format("clip is {}; only cells that are not limited are read", node.real("clip", 0)),
-            "Export the model without it");
-    names.resize(count);
-    return fmt::format("{}", fmt::join(names, ","));
-}
 
 /// As the catalog calls it, and for each direction whether it goes backwards.
 struct Directions {
@@ -125,33 +88,32 @@ Results in_layout(OpWriter& g, const Node& node, const RecurrentResults& found) 
     return results;
 }
 
+/// What no op of the catalog computes.
+Results stepped(OpWriter& g, const Node& node, const Recurrent& of, const CellRules& rules) {
+    const std::vector<bool> backwards = directions_of(node).backwards;
+    return in_layout(g, node, stepped_cells(g, of.x, of.parts, of.lengths, backwards, rules));
+}
+
 Results lstm(OpWriter& g, const Node& node) {
-    const Names usual{"Sigmoid", "Tanh", "Tanh"};
-    refuse_if(node.integer("input_forget", 0) != 0,
-              "input_forget is {}; only 0 is read, gates that are not coupled",
-              node.integer("input_forget", 0));
     Recurrent of = recurrent_of(g, node, 4);
     of.parts.cell = state_of(g, node, 6);
-    const std::string functions = activations_of(node, usual);
+    const CellFunctions functions = cell_functions(node, {"Sigmoid", "Tanh", "Tanh"});
     const Directions directions = directions_of(node);
-    if (!of.lengths && is_of_zeros(node.optional(7))) {
+    const bool couples = node.integer("input_forget", 0) != 0;
+    const std::string own = functions.in_catalog();
+    if (!of.lengths && is_of_zeros(node.optional(7)) && !couples && !own.empty()) {
         const RecurrentParts& p = of.parts;
         const Results made = g.ops(
             "lstm", {of.x, p.weight, p.recurrence, p.input_bias, p.state_bias, nullptr, p.state, p.cell},
             {{"hidden_size", of.hidden},
              {"layout", "iofg"},
-             {"activations", functions},
+             {"activations", own},
              {"return_sequence", true},
              {"direction", std::string(directions.name)}});
         return in_layout(g, node, {made.at(0), made.at(1), made.at(2)});
     }
-    if (functions != "sigmoid,tanh,tanh")
-        throw Refused(
-            fmt::format("activations are {}, and there are peepholes or sequences of several lengths",
-                        functions),
-            "Export the model with sigmoid and tanh, or without these");
     of.parts.peepholes = node.optional(7);
-    return in_layout(g, node, stepped_lstm(g, of.x, of.parts, of.lengths, directions.backwards));
+    return stepped(g, node, of, {CellRules::Kind::lstm, node, functions, couples});
 }
 
 Results gru_of(OpWriter& g, const Node& node, const Recurrent& of, const std::string& functions, bool after) {
@@ -182,14 +144,18 @@ Results gru_of(OpWriter& g, const Node& node, const Recurrent& of, const std::st
 
 Results gru(OpWriter& g, const Node& node) {
     const Recurrent of = recurrent_of(g, node, 3);
-    return gru_of(g, node, of, activations_of(node, {"Sigmoid", "Tanh"}),
-                  node.flag("linear_before_reset", false));
+    const CellFunctions functions = cell_functions(node, {"Sigmoid", "Tanh"});
+    const bool after = node.flag("linear_before_reset", false);
+    if (const std::string own = functions.in_catalog(); !own.empty()) return gru_of(g, node, of, own, after);
+    return stepped(g, node, of, {CellRules::Kind::gru, node, functions, false, after});
 }
 
 /// A GRU whose gates stand still: nothing of the old state is kept, and nothing of it is reset.
 Results rnn(OpWriter& g, const Node& node) {
     Recurrent of = recurrent_of(g, node, 1);
-    const std::string function = activations_of(node, {"Tanh"});
+    const CellFunctions functions = cell_functions(node, {"Tanh"});
+    const std::string function = functions.in_catalog();
+    if (function.empty()) return stepped(g, node, of, {CellRules::Kind::rnn, node, functions});
     RecurrentParts& p = of.parts;
     const ElementType type = p.weight->type;
     const std::int64_t ways = g.fixed(g.shape(p.weight)[0], "the number of directions");

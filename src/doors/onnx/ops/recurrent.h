@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 
+#include "doors/onnx/ops/recurrent_functions.h"
 #include "doors/onnx/reading/operators.h"
 
 namespace headrace::onnx {
@@ -16,11 +17,22 @@ struct RecurrentResults {
     Operand last, cell, every;
 };
 
-/// LSTMs that the op lstm is not, as loops: with peepholes from the new cell, or of several lengths. x:
-/// [steps, batch, features]. lengths: null where all sequences are as long as that. backwards: for each
-/// direction.
-RecurrentResults stepped_lstm(OpWriter& g, const Operand& x, const RecurrentParts& parts,
-                              const Operand& lengths, const std::vector<bool>& backwards);
+/// What a network's cells do.
+struct CellRules {
+    enum class Kind { lstm, gru, rnn };
+    Kind kind;
+    const Node& node;
+    CellFunctions functions;
+    bool couples = false;       ///< of an LSTM: what does not enter is kept
+    bool resets_after = false;  ///< of a GRU: the state is reset behind its product
+};
+
+/// Networks that the catalog's ops are not, as loops: other activations, clipped sums, coupled gates, LSTMs
+/// with peepholes from the new cell or of several lengths. x: [steps, batch, features]. lengths: null where
+/// all sequences are as long as that. backwards: for each direction.
+RecurrentResults stepped_cells(OpWriter& g, const Operand& x, const RecurrentParts& parts,
+                               const Operand& lengths, const std::vector<bool>& backwards,
+                               const CellRules& rules);
 
 /// Every state of one direction that goes forwards, [steps, batch, hidden], of x.
 using RunForwards = std::function<Operand(const Operand& x, int direction)>;

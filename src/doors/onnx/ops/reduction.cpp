@@ -11,21 +11,27 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-/// What becomes of an element by itself.
-Operand of_single_elements(OpWriter& g, std::string_view op, const Operand& x) {
-    if (op == "reduce_l1" || op == "reduce_l2") return g.op("abs", {x});
-    if (op == "reduce_sum_square") return g.op("mul", {x, x});
-    return g.op(op == "reduce_log_sum" ? "log" : "identity", {x});
-}
-
 bool is_of_floats(std::string_view op) {
     return op == "reduce_l2" || op == "reduce_log_sum" || op == "reduce_log_sum_exp" || op == "reduce_mean";
 }
 
+/// Integers are rounded once, at the end.
+ElementType computed_type(std::string_view op, const Operand& x) {
+    return is_of_floats(op) && !x->is_float() ? ElementType::f64 : x->type;
+}
+
+/// What becomes of an element by itself.
+Operand of_single_elements(OpWriter& g, std::string_view op, const Operand& x) {
+    if (op == "reduce_l1" || op == "reduce_l2") return g.op("abs", {x});
+    if (op == "reduce_sum_square") return g.op("mul", {x, x});
+    if (op != "reduce_log_sum") return g.op("identity", {x});
+    return g.cast(g.op("log", {g.cast(x, computed_type(op, x))}), x->type);
+}
+
 Operand reduced_over(OpWriter& g, std::string_view op, const Operand& x, const Axes& axes, bool keep) {
     if (axes.empty()) return of_single_elements(g, op, x);
-    const ElementType through = is_of_floats(op) && !x->is_float() ? ElementType::f64 : x->type;
-    const Operand y = g.op(op, {g.cast(x, through)}, {{"axes", axes}, {"keep_dimensions", keep}});
+    const Operand y =
+        g.op(op, {g.cast(x, computed_type(op, x))}, {{"axes", axes}, {"keep_dimensions", keep}});
     return g.cast(y, x->type);
 }
 
@@ -44,6 +50,8 @@ Operand over_pairs(OpWriter& g, std::string_view op, Operand x, const Shape& kep
     }
     // One axis after the other; before or after all of them comes another op.
     const bool is_sum = op == "reduce_log_sum" || op == "reduce_sum_square";
+    const ElementType type = x->type;
+    x = g.cast(x, computed_type(op, x));
     if (op == "reduce_sum_square") x = g.op("mul", {x, x});
     Shape sizes = g.shape(x);
     for (std::size_t axis = 0; axis < kept.size(); ++axis) {
@@ -54,7 +62,7 @@ Operand over_pairs(OpWriter& g, std::string_view op, Operand x, const Shape& kep
         sizes[axis] = kept[axis];
     }
     x = g.reshape(x, sizes);
-    return op == "reduce_log_sum" ? g.op("log", {x}) : x;
+    return g.cast(op == "reduce_log_sum" ? g.op("log", {x}) : x, type);
 }
 
 /// Over axes that are known only at run time. Every dimension is two, of which one has the extent 1: the one
@@ -63,7 +71,7 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
     const Operand x = node.x(), axes = node.operand(1);
     const std::int64_t rank = g.rank(x);
     const Dim count = g.size(axes);
-    const bool is_noop = node.flag("noop_with_empty_axes", false);
+    const bool is_noop = node.is_one("noop_with_empty_axes", false);
     if (count.is(0))
         return is_noop ? of_single_elements(g, op, x) : reduced_over(g, op, x, counted_list(rank), keep);
     Numbers is_axis = axes_told(g, axes, rank);
@@ -74,7 +82,7 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
     const Operand y = over_pairs(g, op, x, Shape(extents.begin(), extents.begin() + rank),
                                  Shape(extents.begin() + rank, extents.end()));
     if (keep) return y;
-    const std::int64_t kept = rank - g.fixed(count, "the number of axes");
+    const std::int64_t kept = rank - told_count(g, axes, "axes");
     if (kept == 0) return g.reshape(y, {});
     return g.reshape(y, Numbers(g, g.shape(y)).at(others(g, is_axis, rank, kept)).extents());
 }
@@ -83,11 +91,11 @@ Operand reduced_as_told(OpWriter& g, std::string_view op, const Node& node, bool
 Operand reduced_by(OpWriter& g, const Node& node, std::string_view op) {
     const Operand x = node.x();
     const std::int64_t rank = g.rank(x);
-    const bool keep = node.flag("keepdims", true);
+    const bool keep = node.is_one("keepdims", true);
     if (!is_known(node.optional(1)) && !node.has("axes")) return reduced_as_told(g, op, node, keep);
     Axes axes = node.list_at("axes", 1, "the axes").value_or(Axes());
     if (axes.empty()) {
-        if (node.flag("noop_with_empty_axes", false)) return of_single_elements(g, op, x);
+        if (node.is_one("noop_with_empty_axes", false)) return of_single_elements(g, op, x);
         axes = counted_list(rank);
     }
     axes = axes_of(axes, rank);
@@ -105,7 +113,7 @@ Operand arg_reduce(OpWriter& g, const Node& node) {
     const std::string_view op = node.op == "ArgMax" ? "arg_max" : "arg_min";
     const int axis = g.axis(x, node.integer("axis", 0));
     const NamedAttrs options{
-        {"axis", axis}, {"keep_dimensions", node.flag("keepdims", true)}, {"output_data_type", DType::i64}};
+        {"axis", axis}, {"keep_dimensions", node.is_one("keepdims", true)}, {"output_data_type", DType::i64}};
     if (!node.flag("select_last_index", false)) return g.op(op, {x}, options);
     const Operand y = g.op(op, {g.op("reverse", {x}, {{"axes", Axes{axis}}})}, options);
     const Dim last = g.shape(x).at(static_cast<std::size_t>(axis)) - 1;

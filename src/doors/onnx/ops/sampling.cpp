@@ -208,12 +208,15 @@ Operand centers_along(OpWriter& g, const Dim& extent, bool align_corners) {
 /// Where theta [n, 2, 3] or [n, 3, 4] puts each element of an image: [n, h, w, 2] or [n, d, h, w, 3].
 Operand affine_grid(OpWriter& g, const Node& node) {
     const Operand theta = node.x();
-    const Shape sizes = dims_of(g, node, 1, "the size");
+    std::optional<std::size_t> count;  // of a size that tells it: as theta has it
+    if (g.rank(theta) == 3 && !g.shape(theta)[1].is_symbolic())
+        count = static_cast<std::size_t>(g.shape(theta)[1].size()) + 2;
+    const Shape sizes = dims_of(g, node, 1, "the size", count);
     refuse_if(sizes.size() != 4 && sizes.size() != 5, "the size is {}; an image has 4 extents and a volume 5",
               str(sizes));
     invalid_if(g.rank(theta) != 3, "theta (input 0) has {} dimensions; 3 are ONNX's", g.rank(theta));
     const Shape extents(sizes.begin() + 2, sizes.end());
-    const Dim count = product_of(extents);
+    const Dim points = product_of(extents);
     std::vector<Operand> columns;
     for (std::size_t i = extents.size();
          i-- > 0;) {  // x is the last coordinate of an image, and here the first
@@ -221,9 +224,9 @@ Operand affine_grid(OpWriter& g, const Node& node) {
         Shape own(extents.size(), 1);
         own[i] = extents[i];
         line = g.expand(g.reshape(line, own), extents);
-        columns.push_back(g.reshape(line, {count, 1}));
+        columns.push_back(g.reshape(line, {points, 1}));
     }
-    columns.push_back(g.filled(1, theta->type, {count, 1}));
+    columns.push_back(g.filled(1, theta->type, {points, 1}));
     const Operand grid = g.op("matmul", {g.concat(columns, 1), g.transpose(theta, {0, 2, 1})});
     Shape wanted{sizes[0]};
     wanted.insert(wanted.end(), extents.begin(), extents.end());

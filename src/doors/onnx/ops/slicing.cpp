@@ -74,12 +74,22 @@ ToldPlaces told_places(OpWriter& g, const Node& node, std::int64_t count) {
             each.with_at(places, steps)};
 }
 
+/// Lists of places that are themselves what a run cuts out of others, as long as it says: exporters cut one
+/// place out, which a run then has to find.
+Node with_one_place(OpWriter& g, const Node& node) {
+    Node one = node;
+    for (std::size_t i = 1; i < one.inputs.size(); ++i)
+        if (one.inputs[i] && !is_known(one.inputs[i])) one.inputs[i] = list_of(g, one.inputs[i], 1);
+    return one;
+}
+
 /// Of places that are known only at run time.
 Operand as_told(OpWriter& g, const Node& node) {
     Operand x = node.x();
     const Shape list = g.shape(node.operand(1));
     invalid_if(list.size() != 1, "the starts (input 1) have the shape {}; they are a list", str(list));
-    const ToldPlaces at = told_places(g, node, g.fixed(list[0], "the number of axes"));
+    if (g.is_made(list[0])) return as_told(g, with_one_place(g, node));
+    const ToldPlaces at = told_places(g, node, told_count(g, node.operand(1), "axes"));
     if (at.axes.empty()) return g.op("identity", {x});
     const Numbers is_down = at.steps < 0;
     const Numbers low = is_down.choose(-1, 0), high = is_down.choose(at.extent - 1, at.extent);

@@ -58,6 +58,10 @@ RefusedForAllExtents not_read(const Node& node) {
                     nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
 }
 
+RefusedForAllExtents wrong_name(const std::string& reason) {
+    return RefusedForAllExtents(reason, Invalid(reason).remedy(), Code::invalid_argument);
+}
+
 Refused no_memory() {
     return Refused("there is not enough memory for what is computed while it is read",
                    "Give the process more memory, or feed what the node computes", Code::out_of_memory);
@@ -96,7 +100,7 @@ Importer::Importer(Source& source, const OnnxOptions& options, Patience patience
         functions_.emplace(std::tuple(domain_named(f.domain), f.name, f.overload), &f);
 }
 
-Result<Reading> Importer::run() {
+Result<ImportedModel> Importer::run() {
     try {
         return read_content();
     } catch (const Unreadable& error) {
@@ -108,7 +112,7 @@ Result<Reading> Importer::run() {
     }
 }
 
-Reading Importer::read_content() {
+ImportedModel Importer::read_content() {
     const GraphMessage& graph = source_.graph();
     Scope scope;
     scope.sets = &source_.model.sets;
@@ -204,7 +208,7 @@ void Importer::bind(const NodeMessage& message, const Node& node, const Values& 
                                  Refused(fmt::format("output '{}' is not computed", name)));
         if (!scope.values.emplace(name, result).second)
             throw Unreadable::at(source_.title, *graph_, node, scope,
-                                 Invalid(fmt::format("there is a value '{}' before it already", name)));
+                                 wrong_name(fmt::format("there is a value '{}' before it already", name)));
     }
 }
 
@@ -218,8 +222,9 @@ Node Importer::node_of(const NodeMessage& message, const Scope& scope) {
     for (std::string_view name : message.inputs) {
         const Value* found = scope.find(name);
         if (!found)
-            throw Unreadable::at(source_.title, *graph_, node, scope,
-                                 Invalid(fmt::format("input '{}' is computed by no node before it", name)));
+            throw Unreadable::at(
+                source_.title, *graph_, node, scope,
+                wrong_name(fmt::format("input '{}' is computed by no node before it", name)));
         node.values.push_back(*found);
         node.inputs.push_back(is_tensor(*found) ? std::get<Operand>(*found) : nullptr);
     }
@@ -255,6 +260,8 @@ AttributeValue Importer::attribute_of(const Node& node, const AttributeMessage& 
             return std::make_shared<const Branch>(
                 Branch{value_or_unreadable(decode_graph(a.graph), what()), &scope});
         case AttributeMessage::kTypeProto: return value_or_unreadable(decode_type(a.type_proto), what());
+        case AttributeMessage::kSparseTensor:
+            throw Unreadable(unsupported("{} is a sparse tensor; store it as a dense one", what()));
         default: throw Unreadable(unsupported("{} is of the type {}, which is not read", what(), a.type));
     }
 }
@@ -387,7 +394,7 @@ Values Importer::read_branch(OpWriter& into, const Branch& branch, const Values&
     return results;
 }
 
-Result<Reading> read_model(Source& source, const OnnxOptions& options) {
+Result<ImportedModel> read_model(Source& source, const OnnxOptions& options) {
     Importer patient(source, options, {});
     auto made = patient.run();
     if (made.ok() || !patient.patience().was_needed) return made;

@@ -12,7 +12,7 @@
 namespace headrace::onnx {
 
 /// What a model is once it is read (OnnxReading).
-struct Reading {
+struct ImportedModel {
     Graph graph;
     std::vector<OnnxOutput> outputs;
     std::map<std::string, std::string> declared;
@@ -25,12 +25,12 @@ public:
     Importer(Source& source, const OnnxOptions& options, Patience patience);
 
     /// The graph, before any pass.
-    Result<Reading> run();
+    Result<ImportedModel> run();
     const Patience& patience() const { return shared_.patience; }
 
 private:
     Values read_branch(OpWriter& into, const Branch& branch, const Values& inputs) override;
-    Reading read_content();
+    ImportedModel read_content();
     void read_constants(std::span<const Bytes> tensors, Scope& scope);
     void refuse_sparse(const GraphMessage& graph) const;
     void read_nodes(std::span<const Bytes> nodes, Scope& scope);
@@ -56,6 +56,6 @@ private:
 };
 
 /// A model as a graph. Errors: load_onnx()'s.
-Result<Reading> read_model(Source& source, const OnnxOptions& options);
+Result<ImportedModel> read_model(Source& source, const OnnxOptions& options);
 
 }  // namespace headrace::onnx

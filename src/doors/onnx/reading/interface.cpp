@@ -271,6 +271,8 @@ bool Interface::is_sum(const std::vector<std::string>& parts) const {
 }
 
 void Interface::output(std::string_view name, const Value& value) {
+    // Some exporters list a value that is returned twice under its one name twice.
+    if (std::ranges::any_of(outputs_, [&](const OnnxOutput& known) { return known.name == name; })) return;
     outputs_.push_back(form_of(std::string(name), value));
 }
 

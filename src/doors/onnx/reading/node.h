@@ -71,7 +71,9 @@ struct Node {
     std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
     /// One that the operator must have.
     std::int64_t integer(std::string_view name) const;
+    /// Any number but 0 is yes, as ONNX Runtime reads most flags; of some only 1 is.
     bool flag(std::string_view name, bool otherwise) const { return integer(name, otherwise ? 1 : 0) != 0; }
+    bool is_one(std::string_view name, bool otherwise) const { return integer(name, otherwise ? 1 : 0) == 1; }
     double real(std::string_view name, double otherwise) const;
     std::string text(std::string_view name, std::string_view otherwise) const;
     std::optional<std::vector<std::int64_t>> integer_list(std::string_view name) const;

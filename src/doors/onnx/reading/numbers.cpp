@@ -62,6 +62,13 @@ Operand checked_numbers(OpWriter& g, const Operand& x, std::string_view what, st
 
 bool is_known(const Operand& x) { return !x || !x->is_told(); }
 
+std::int64_t told_count(OpWriter& g, const Operand& list, std::string_view what) {
+    const std::int64_t count = g.fixed(g.size(list), fmt::format("the number of {}", what));
+    invalid_if(count > kMostDimensions, "{} {} are given; tensors have {} dimensions at most", count, what,
+               kMostDimensions);
+    return count;
+}
+
 Shape extents_of(OpWriter& g, const Operand& x) {
     Shape list;
     if (x->is_known()) {
@@ -93,10 +100,17 @@ Shape extents_among(OpWriter& g, const Numbers& whole, const std::vector<std::op
     return list;
 }
 
-Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what) {
+Operand list_of(OpWriter& g, const Operand& x, std::int64_t count) {
+    const Shape own = g.shape(x);
+    return own.size() == 1 && own[0].is_symbolic() ? g.reshape(x, {count}) : x;
+}
+
+Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what,
+              std::optional<std::size_t> count) {
     const Operand x = node.operand(index);
     invalid_if(g.rank(x) > 1, "{} (input {}) has {} dimensions; it is a list", what, index, g.rank(x));
-    return is_known(x) ? node.dims(index, what) : extents_of(g, x);
+    if (is_known(x)) return node.dims(index, what);
+    return extents_of(g, count ? list_of(g, x, static_cast<std::int64_t>(*count)) : x);
 }
 
 std::pair<Operand, Shape> around(OpWriter& g, const Operand& x, const Numbers& axis) {

@@ -81,12 +81,20 @@ Operand checked_numbers(OpWriter& g, const Operand& x, std::string_view what, st
 
 /// Whether its elements are numbers, or follow from shapes, or it is left out.
 bool is_known(const Operand& x);
+/// How many elements a list has that a run tells, at most one for each dimension of a tensor: asked before
+/// anything is made of them, since a model may declare any number. what: "axes".
+std::int64_t told_count(OpWriter& g, const Operand& list, std::string_view what);
 /// The elements of a tensor of known length: where only a run knows them they are counted then.
 Shape extents_of(OpWriter& g, const Operand& x);
 /// Of a list: those that are sure, and the others counted.
 Shape extents_among(OpWriter& g, const Numbers& whole, const std::vector<std::optional<Item>>& sure);
-/// A list of extents that is an input, none of them negative where it is known only at run time.
-Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what);
+/// A list to which the operator's rules give so many elements; where the model leaves open how many there
+/// are, a run has to give these.
+Operand list_of(OpWriter& g, const Operand& x, std::int64_t count);
+/// A list of extents that is an input, none of them negative where it is known only at run time. count: how
+/// many the operator's rules give it.
+Shape dims_of(OpWriter& g, const Node& node, std::size_t index, std::string_view what,
+              std::optional<std::size_t> count = std::nullopt);
 
 /// As [before, extent, after] of an axis that is known only at run time, and its own shape.
 std::pair<Operand, Shape> around(OpWriter& g, const Operand& x, const Numbers& axis);

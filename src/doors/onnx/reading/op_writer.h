@@ -47,6 +47,7 @@ struct Shared {
     Ranges ranges;
     Patience patience;
     std::map<std::string, Dim> symbols;
+    std::set<std::string> made;  ///< symbols that no input of the model has
     std::vector<std::shared_ptr<OpWriter>>
         bodies;                      ///< of all graphs: operands know their graph by its address
     FilePages pages;                 ///< of the model
@@ -88,6 +89,8 @@ public:
     /// A new symbol, and one which the model's run gives a value.
     Dim fresh(const std::string& word);
     Dim counted();
+    /// Whether it is such a symbol, and none of the model's dimensions.
+    bool is_made(const Dim& d) const;
     /// Whether its shape has extents that are known only at run time.
     bool is_open(const Operand& x) const { return onnx::is_open(shape(x)); }
     /// The error for an extent that must be a number here.

@@ -107,7 +107,14 @@ Dim OpWriter::fresh(const std::string& word) {
     std::size_t number = shared_.symbols.size();
     while (shared_.symbols.contains(fmt::format("{}{}", word, number))) ++number;
     const std::string name = fmt::format("{}{}", word, number);
+    shared_.made.insert(name);
     return shared_.symbols.emplace(name, Dim::symbolic(name, 0)).first->second;
+}
+
+bool OpWriter::is_made(const Dim& d) const {
+    return d.is_symbolic() && std::ranges::all_of(d.expression().names(), [&](const std::string& name) {
+               return shared_.made.contains(name);
+           });
 }
 
 Dim OpWriter::counted() {
@@ -122,6 +129,8 @@ Refused OpWriter::unknown(const Dim& d, std::string_view what) const {
     for (const std::string& name : dimensions)
         if (std::ranges::find(own, name) != own.end()) names.push_back(name);
     if (names.empty()) names = dimensions;
+    const std::string reason_end = "known only at run time, and this operator cannot keep it";
+    if (names.empty()) return Refused(fmt::format("{} is '{}', {}", what, d.str(), reason_end));
     std::vector<std::string> fixes, options;
     for (const std::string& name : names) {
         fixes.push_back(fmt::format("'{}': 1", name));
@@ -130,11 +139,10 @@ Refused OpWriter::unknown(const Dim& d, std::string_view what) const {
     const bool is_named = d.expression().names() == std::vector{d.str()} &&
                           std::ranges::find(dimensions, d.name()) != dimensions.end();
     return Refused(
-        fmt::format("{} is {}'{}', known only at run time, and this operator cannot keep it", what,
-                    is_named ? "dimension " : "", is_named ? d.name() : d.str()),
+        fmt::format("{} is {}'{}', {}", what, is_named ? "dimension " : "", is_named ? d.name() : d.str(),
+                    reason_end),
         fmt::format("Fix it when the model is read: dimensions={{{}}} ({}), with the number you need",
-                    fixes.empty() ? "..." : fmt::format("{}", fmt::join(fixes, ", ")),
-                    fmt::join(options, " ")));
+                    fmt::join(fixes, ", "), fmt::join(options, " ")));
 }
 
 std::int64_t OpWriter::fixed(const Dim& d, std::string_view what) const {

@@ -16,7 +16,7 @@ Unreadable Unreadable::at(std::string_view title, const OpWriter& g, const Node&
                              return x && !x->is_known() && g.is_open(x);
                          });
     std::string remedy = why.remedy();
-    if (is_open && remedy.find("dimensions={") == std::string::npos) {
+    if (is_open && !g.dimensions.empty() && remedy.find("dimensions={") == std::string::npos) {
         std::vector<std::string> fixes;
         for (const std::string& name : g.dimensions) fixes.push_back(fmt::format("'{}': 1", name));
         remedy = fmt::format("Fixing dimensions may help: dimensions={{{}}} (--dimension NAME=N). {}",

@@ -20,7 +20,7 @@ void add_image(const Fields& block, Message& message) {
     message.images.back().part = message.parts.size();
 }
 
-/// Of a block that says something.
+/// The text of a block, which may not be empty.
 std::string text_of_block(const Fields& block) {
     std::string text = block.required_text("text");
     if (text.empty()) throw wrong_field(block.name("text"), "text content blocks must be non-empty");
@@ -90,7 +90,7 @@ public:
             throw wrong_field(block.name("tool_use_id"),
                               fmt::format("is '{:.60}', and each tool_use must have a single result", id));
     }
-    /// Of the uses before.
+    /// Throws for uses that have no result.
     void end() {
         std::string missing;
         for (const std::string& id : open_)

@@ -15,7 +15,7 @@ Json anthropic_entry(const ListedModel& listed) {
                                 : graph
                                     ? graph->loaded_at
                                     : std::chrono::system_clock::to_time_t(change_of(listed.spec->path()));
-    // Of a model that is not in memory it is not known.
+    // It is not known of a model that is not in memory.
     const Json context = language ? Json(language->info().request_tokens)
                          : graph  ? Json(graph->info().most_tokens)
                                   : Json();

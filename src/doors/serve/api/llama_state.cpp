@@ -35,7 +35,7 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
         }
     all["max_tokens"] = all["n_predict"];
     all["stream"] = streams;
-    // Of completions, which are no chats.
+    // The state of completions, which are no chats.
     all["chat_format"] = "Content-only";
     all["generation_prompt"] = "";
     all["reasoning_in_content"] = false;
@@ -46,7 +46,7 @@ Json settings_json(ServedModel& model, const Parameters& parameters, bool stream
 
 namespace {
 
-/// Of a model that is not in memory.
+/// The properties of a model that is not in memory.
 Json sleeping_props(const ModelSpec& spec) {
     return {{"total_slots", spec.options().parallel},
             {"model_alias", spec.id()},

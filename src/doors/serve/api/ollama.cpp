@@ -70,7 +70,7 @@ void read_context_size(const Fields& options, const ModelInfo& model, Parameters
                                 model.request_tokens, *tokens)});
 }
 
-/// Of what a body has in its options.
+/// The names of what a body has in its options.
 FieldNames ollama_names(const Fields& body) {
     FieldNames names = {
         {"json_schema", "format"}, {"reasoning_effort", "think"}, {"session_id", session_field(body)}};
@@ -215,7 +215,7 @@ HttpResponse ollama_answer(const Fields& body, const HttpRequest& http, std::sha
     return answer(std::move(model), http, std::move(task), std::move(writer));
 }
 
-/// Of a `context`, which an earlier answer had.
+/// The tokens of a `context`, which an earlier answer had.
 std::vector<std::int32_t> tokens_in(ServedModel& model, const Json& context) {
     for (const Json& token : context)
         if (!token.is_number_integer()) throw wrong_field("context", "must be a list of tokens");

@@ -162,7 +162,7 @@ Json metadata_of(const ModelInfo& info) {
     return json_object_of<Json>(shown);
 }
 
-/// Of /api/show.
+/// The answer of /api/show.
 Json shown(const ServedModel& model) {
     return {{"modelfile", "FROM " + model.id()},          {"parameters", ""},
             {"template", model.info().chat_template},     {"details", model_entry(model)["details"]},
@@ -185,7 +185,7 @@ Json shown(const EncoderModel& model) {
             {"modified_at", timestamp(model.modified_at)}};
 }
 
-/// Of a model that is not in memory: what its file's header says.
+/// The entry of a model that is not in memory, as its file's header says.
 Json model_entry(const ModelSpec& spec) {
     Json entry = {{"name", spec.id()},
                   {"model", spec.id()},
@@ -216,7 +216,7 @@ Json tag_of(const ListedModel& listed) {
     return listed.model.graph ? model_entry(*listed.model.graph) : model_entry(*listed.spec);
 }
 
-/// Of /api/ps. Models that are not given back have no end.
+/// The entry of /api/ps. Models that are not given back have no end.
 Json running(Json entry, const ModelSpec& spec, std::int64_t device_bytes, std::int64_t context) {
     const std::chrono::seconds limit = spec.options().idle_limit;
     entry["expires_at"] =

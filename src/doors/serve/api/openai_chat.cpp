@@ -89,7 +89,7 @@ private:
         return options_.uses_functions && reason == "tool_calls" ? "function_call" : std::string(reason);
     }
 
-    /// Of tokens whose text was held back until it was certain what it is.
+    /// Probabilities of tokens whose text was held back until it was certain what it is.
     Json take_unsent(std::size_t choice) {
         if (unsent_[choice].empty()) return {};
         return std::exchange(unsent_[choice], Json::array());

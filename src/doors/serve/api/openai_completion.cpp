@@ -18,17 +18,16 @@ const std::set<std::string_view> kCompletionFields = {
 
 constexpr std::int64_t kMostLikeliest = 5;  // of each token
 
-/// OpenAI's older shape: lists beside each other. most: of the likeliest that are shown of each token,
-/// besides the token itself.
-Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
-                 const std::vector<std::vector<TokenProbability>>& likeliest, const std::vector<float>& own,
-                 std::size_t most, std::size_t& offset) {
-    Json shape = {{"tokens", Json::array()},
-                  {"token_logprobs", Json::array()},
-                  {"top_logprobs", Json::array()},
-                  {"text_offset", Json::array()}};
-    Json all = probabilities_of(model, tokens, likeliest, own, most);
-    for (const Json& entry : all) {
+/// OpenAI's older shape: lists beside each other.
+Json no_logprobs() {
+    return {{"tokens", Json::array()},
+            {"token_logprobs", Json::array()},
+            {"top_logprobs", Json::array()},
+            {"text_offset", Json::array()}};
+}
+
+void add_logprobs(Json& shape, const Json& entries, std::size_t& offset) {
+    for (const Json& entry : entries) {
         const auto& text = entry["token"].get_ref<const std::string&>();
         shape["tokens"].push_back(text);
         shape["token_logprobs"].push_back(entry["logprob"]);
@@ -40,8 +39,28 @@ Json logprobs_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
         shape["text_offset"].push_back(offset);
         offset += text.size();
     }
-    // llama-server's shape, too, whose clients read it here.
-    shape["content"] = std::move(all);
+}
+
+/// The first token has no probability, as no text is before it.
+void add_prompt_logprobs(Json& shape, ServedModel& model, const Reply& reply, std::size_t most) {
+    if (reply.prompt.empty()) return;
+    std::size_t offset = 0;
+    std::string first = model.engine().detokenize({reply.prompt.front()});
+    shape["text_offset"].push_back(offset);
+    offset += first.size();
+    shape["tokens"].push_back(std::move(first));
+    shape["token_logprobs"].push_back(nullptr);
+    shape["top_logprobs"].push_back(nullptr);
+    add_logprobs(shape,
+                 probabilities_of(model, {reply.prompt.begin() + 1, reply.prompt.end()},
+                                  reply.prompt_probabilities, reply.prompt_token_probabilities, most),
+                 offset);
+}
+
+/// entries: those of an answer's tokens. llama-server's shape is there, too, whose clients read it here.
+Json answer_logprobs(Json shape, Json entries, std::size_t& offset) {
+    add_logprobs(shape, entries, offset);
+    shape["content"] = std::move(entries);
     return shape;
 }
 
@@ -82,9 +101,17 @@ public:
             const Reply& reply = replies[i];
             Json probabilities;
             std::size_t offset = echoes_[i].size();
-            if (options_.shows_probabilities)
-                probabilities = logprobs_of(*model_, text_tokens(reply), reply.probabilities,
-                                            reply.token_probabilities, options_.likeliest, offset);
+            if (options_.shows_probabilities) {
+                Json before = no_logprobs();
+                const bool echoes = !echoes_[i].empty();
+                if (echoes) add_prompt_logprobs(before, *model_, reply, options_.likeliest);
+                probabilities = answer_logprobs(
+                    std::move(before),
+                    // Evaluation harnesses count on the token that ends an answer.
+                    probabilities_of(*model_, echoes ? reply.tokens : text_tokens(reply), reply.probabilities,
+                                     reply.token_probabilities, options_.likeliest),
+                    offset);
+            }
             choices.push_back({{"text", echoes_[i] + reply.text},
                                {"index", choices.size()},
                                {"logprobs", std::move(probabilities)},
@@ -106,8 +133,11 @@ public:
         if (part.content.empty()) return {};
         Json probabilities;
         if (options_.shows_probabilities)
-            probabilities = logprobs_of(*model_, part.piece.new_tokens, part.piece.probabilities,
-                                        part.piece.token_probabilities, options_.likeliest, offsets_[choice]);
+            probabilities =
+                answer_logprobs(no_logprobs(),
+                                probabilities_of(*model_, part.piece.new_tokens, part.piece.probabilities,
+                                                 part.piece.token_probabilities, options_.likeliest),
+                                offsets_[choice]);
         return chunk(choice, part.content, nullptr, std::move(probabilities));
     }
     std::string end(std::size_t choice, const Reply& reply) override {
@@ -184,8 +214,13 @@ HttpResponse openai_completion(Service& service, const HttpRequest& http) {
     add_api_defaults(*model, request.parameters);
     request.parameters.set("chat", false);  // no message, whatever it looks like
     const bool echoes = fields.flag("echo").value_or(false);
-    if (echoes && task.options.shows_probabilities)
-        throw wrong_field("logprobs", "are those of the answer: with 'echo' they are not offered");
+    if (echoes && task.options.shows_probabilities) {
+        if (task.options.streams)
+            throw wrong_field("logprobs",
+                              "with 'echo' are those of the prompt, too, which streams have not; leave out "
+                              "'stream' or 'echo'");
+        request.parameters.set("prompt_probs", true);
+    }
     std::vector<std::string> echo;
     for (auto& tokens : prompts_of(*model, fields.required("prompt"), "prompt")) {
         request.tokens = std::move(tokens);

@@ -10,7 +10,7 @@
 namespace headrace::serve {
 namespace {
 
-/// Of either lane.
+/// The entry of a model of either lane.
 template <class Model>
 Json entry(const Model& model, Json aliases, Json tags, Json meta) {
     return {{"id", model.id()},       {"aliases", std::move(aliases)}, {"tags", std::move(tags)},
@@ -48,7 +48,7 @@ Json entry_of(const EncoderModel& model) {
                   {"size", info.bytes}});
 }
 
-/// Of one that is not in memory.
+/// The entry of a model that is not in memory.
 Json entry_of(const ModelSpec& spec) {
     return {{"id", spec.id()},
             {"aliases", spec.names()},

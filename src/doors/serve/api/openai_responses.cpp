@@ -108,7 +108,7 @@ private:
         return finish_reason(reply) == "length" ? "incomplete" : "completed";
     }
     static void append(Json& list, const Json& more) { list.insert(list.end(), more.begin(), more.end()); }
-    /// Of the tokens at the answer's end that its content is of.
+    /// Probabilities of the tokens at the answer's end that its content is of.
     Json content_probabilities(const Reply& reply) const {
         Json shown = Json::array();
         if (!options_.shows_probabilities || !reply.tool_calls.empty()) return shown;

@@ -130,10 +130,7 @@ void refuse_what_responses_lack(const Fields& body) {
         if (body.any(name)) throw wrong_field(std::string(name), std::string(why));
     if (body.flag("background").value_or(false))
         throw wrong_field("background", "is true; answers are given to the request that asks for them only");
-    if (body.flag("store").value_or(false))
-        throw wrong_field("store",
-                          "is true, and this server keeps no responses; leave it out or set it to "
-                          "false");
+    static_cast<void>(body.flag("store"));  // nothing is stored, and the answer says so
     if (const Json* edits = body.list("context_management"); edits && !edits->empty())
         throw wrong_field("context_management",
                           "is not offered; 'truncation': 'auto' leaves out the oldest messages");

@@ -22,7 +22,7 @@ std::string weights_kind(const ModelInfo& info);
 
 /// "stop", "length" or "tool_calls".
 std::string_view finish_reason(const Reply& reply);
-/// Of one or several prompts with that many answers each, one after the other.
+/// Counts of tokens; replies: of one or several prompts with that many answers each, in order.
 Json usage_of(const std::vector<Reply>& replies, int choices);
 /// What OpenAI's chats and responses say of a prompt that is only counted.
 Json input_tokens_of(const RenderedPrompt& prompt);
@@ -30,7 +30,7 @@ Json input_tokens_of(const RenderedPrompt& prompt);
 Json progress_of(const PromptProgress& progress);
 /// llama-server's numbers of an answer.
 Json timings_of(const Reply& reply);
-/// Of the tokens, as OpenAI's chats and llama-server have them. most: of the likeliest that are shown of
+/// Probabilities as OpenAI's chats and llama-server have them. most: of the likeliest that are shown of
 /// each. after_sampling: probabilities in place of their logarithms.
 Json probabilities_of(ServedModel& model, const std::vector<std::int32_t>& tokens,
                       const std::vector<std::vector<TokenProbability>>& likeliest,

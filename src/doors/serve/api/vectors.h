@@ -22,11 +22,12 @@ struct VectorModel {
     std::string id;
     std::int64_t width = 0;
     bool is_by_token = false;  ///< a vector of each token
-    /// Of the prompts in that field of the body: texts, tokens, or lists of such. Throws ApiError.
+    /// The vectors of the prompts in that field of the body: texts, tokens, or lists of such. Throws
+    /// ApiError.
     std::function<std::vector<TextEmbedding>(std::string_view key)> embed;
 };
 
-/// Of the model that a body names, or the first that gives vectors. The request and its body must outlive it.
+/// The model that a body names, or the first that gives vectors. The request and its body must outlive it.
 VectorModel vector_model(Service& service, const HttpRequest& http, const Json& body);
 VectorModel vector_model(AnyModel model, const HttpRequest& http, const Json& body);
 
@@ -44,7 +45,7 @@ Ranking rank(Service& service, const HttpRequest& http, const Json& body, const 
 bool is_base64(const Fields& body);
 /// "[0.1,0.2]", each number as short as a float's value allows.
 std::string number_list(const std::vector<float>& vector);
-/// Of the floats' bytes, the lowest first.
+/// The floats' bytes, the lowest first, in base64.
 std::string base64_of(const std::vector<float>& vector);
 
 }  // namespace headrace::serve

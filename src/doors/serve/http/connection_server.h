@@ -11,7 +11,7 @@ namespace headrace::serve {
 /// answer (Range) get all of it, as RFC 9110 allows.
 class ConnectionServer : public httplib::Server {
 public:
-    /// Of the connection that this thread serves.
+    /// The client of the connection that this thread serves.
     static const std::shared_ptr<ClientPresence>& client();
 
 private:

@@ -42,7 +42,7 @@ private:
     httplib::DataSink& sink_;
 };
 
-/// Of a response that the handler has made.
+/// The mark of a response that the handler has made.
 constexpr const char* kIsAnswered = "answered";
 
 /// The connection's end is that of the body. httplib ends it where no more of a body can be had.
@@ -131,7 +131,7 @@ void remove_dead_socket(const std::string& path) {
     if (is_refused) ::unlink(path.c_str());
 }
 
-/// Of this process: one more than the largest that there may be.
+/// One more than the largest descriptor that this process may have.
 int most_descriptors() {
     constexpr long kAny = 1 << 20;
     const long most = sysconf(_SC_OPEN_MAX);

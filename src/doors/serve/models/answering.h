@@ -20,7 +20,7 @@ public:
     /// Where `/slots` shows an answer; -1 while it waits. Said before more of it is written.
     virtual void placed(std::size_t, int) {}
 
-    // Of a stream; each returns what is sent, which may be nothing.
+    // For streams; each returns what is sent, which may be nothing.
 
     virtual std::string_view type() const { return "text/event-stream"; }
     virtual std::string begin() { return {}; }

@@ -13,7 +13,7 @@
 
 namespace headrace::serve {
 
-/// Of seconds, with bounds that suit answers of language models. Thread-safe.
+/// Counts of seconds, with bounds that suit answers of language models. Thread-safe.
 class Histogram {
 public:
     static constexpr std::array kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
@@ -48,7 +48,7 @@ private:
 /// model="x", as a label.
 std::string model_label(std::string_view id);
 
-/// Of models that come and go.
+/// Metrics of models that come and go.
 void write_pool_metrics(std::string& out, const ModelPool::Counts& counts);
 
 /// "# HELP ... # TYPE ..." lines.

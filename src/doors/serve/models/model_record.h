@@ -18,7 +18,7 @@ void count(TextEncoderStatistics& sum, const TextEncoderStatistics& part, bool a
 /// Whether anybody asked for anything.
 inline bool has_worked(const LanguageModelStatistics& of) { return of.submitted > 0; }
 inline bool has_worked(const TextEncoderStatistics& of) { return of.calls > 0; }
-/// Of what is as it is now.
+/// Adds the statistics of the present.
 void add_present(LanguageModelStatistics& sum, const LanguageModelStatistics& part);
 void add_present(TextEncoderStatistics& sum, const TextEncoderStatistics& part);
 
@@ -74,7 +74,7 @@ private:
 using LanguageRecord = ModelRecord<LanguageModel, LanguageModelStatistics, ModelMetrics>;
 using EncoderRecord = ModelRecord<TextEncoder, TextEncoderStatistics, Histogram>;
 
-/// Of a server, in the order of the first loads.
+/// A server's records, in the order of the first loads.
 template <class Record>
 class ModelRecords {
 public:
@@ -94,7 +94,7 @@ private:
     std::vector<std::shared_ptr<Record>> all_;
 };
 
-/// Of models and their engines, in Prometheus' text format.
+/// Metrics of models and their engines, in Prometheus' text format.
 void write_model_metrics(std::string& out, const std::vector<std::shared_ptr<LanguageRecord>>& models);
 void write_encoder_metrics(std::string& out, const std::vector<std::shared_ptr<EncoderRecord>>& encoders);
 

@@ -37,7 +37,7 @@ std::vector<std::string> files_of(const std::string& path) {
 
 std::string file_name(const ModelSpec::Given& given) { return fs::path(given.path).filename().string(); }
 
-/// Of a GGUF file or a graph that is named beside the language model.
+/// A GGUF file or a graph that is named beside the language model.
 ModelSpec::Given beside(const ServeOptions& options, const std::string& path, bool ranks, bool is_listed) {
     ModelSpec::Given given{
         .path = path, .is_graph = is_graph_file(path), .is_listed = is_listed, .options = options};
@@ -58,7 +58,7 @@ ModelSpec::Given beside(const ServeOptions& options, const std::string& path, bo
     return given;
 }
 
-/// Of one set of options: up to three models.
+/// Adds the up to three models of one set of options.
 void add_models(const ServeOptions& options, bool is_listed, std::vector<ModelSpec::Given>& all) {
     // --alias is of the first.
     bool is_first = true;
@@ -107,7 +107,7 @@ void add_file_names(std::vector<ModelSpec::Given>& all) {
         if (given.is_listed && taken[file_name(given)] == 1) given.names.push_back(file_name(given));
 }
 
-/// Of two with one name the second has a number, too.
+/// The second of two with one name has a number, too.
 void add_keys(std::vector<ModelSpec::Given>& all) {
     std::map<std::string, int> taken;
     for (ModelSpec::Given& given : all) {

@@ -41,7 +41,7 @@ public:
     const std::vector<std::string>& tags() const { return given_.tags; }
     const std::string& path() const { return given_.path; }
     bool is_graph() const { return given_.is_graph; }
-    /// Of --embed and --rank: what it must do.
+    /// What it must do, as --embed and --rank say.
     std::optional<Role> required_role() const { return given_.required; }
     bool is_listed() const { return given_.is_listed; }
     const ServeOptions& options() const { return given_.options; }
@@ -59,12 +59,12 @@ public:
     /// Models with the same one have the same weights, or the same engine with its context, in memory once.
     std::string weights_name() const;
     std::string engine_name() const;
-    /// Of its files as they are now. A file that is being written is still what it was before: this says so
-    /// for two seconds after the last change.
+    /// The version of its files as they are now. A file that is being written is still what it was before:
+    /// this says so for two seconds after the last change.
     std::string file_version() const;
 
 private:
-    /// Of the file and the parameters of that scope or a wider one.
+    /// A name of the file and the parameters of that scope or a wider one.
     std::string memory_name(ParameterScope least) const;
 
     const Given given_;

@@ -48,12 +48,12 @@ public:
         return static_cast<std::uint64_t>(info_.bytes + info_.context_bytes);
     }
     const std::string& id() const { return names_.aliases.front(); }
-    /// Of the file's; empty where it has none of that name.
+    /// A text of the file's metadata; empty where it has none of that name.
     std::string text_of_metadata(std::string_view name) const;
     const Names& names() const { return names_; }
     bool answers_to(std::string_view name) const;
     Places& places() { return places_; }
-    /// Of streams that have nothing to say; 0: none.
+    /// Between pings of streams that have nothing to say; 0: none.
     std::chrono::seconds ping_interval() const { return ping_interval_; }
     /// What became of a request; null: it was answered. Errors of the request itself do not count.
     void count_outcome(const Exception* error);
@@ -64,7 +64,7 @@ public:
     const std::time_t loaded_at;
     const std::chrono::system_clock::time_point modified_at;  ///< its file
 
-    /// Of the adapters, by position: what requests that say nothing get.
+    /// Scales of the adapters, by position, for requests that say nothing.
     std::vector<float> adapter_scales() const;
     void set_adapter_scales(std::vector<float> scales);
     /// Sets them in a request that says nothing.
@@ -81,7 +81,7 @@ public:
     /// What the model would read for a request. names: for errors.
     RenderedPrompt render(const Request& request, const FieldNames& names = {}) const;
 
-    /// Of those of a reply, what the load has not said.
+    /// The warnings of a reply that the load has not given.
     std::vector<Warning> new_warnings(const Reply& reply) const;
 
     /// A failure of the engine, without paths of this machine; of a prompt that is too long, with its tokens.

@@ -78,7 +78,7 @@ Status set_prefix(ServeOptions& options, const std::string& text);
 Status set_ping_interval(ServeOptions& options, const std::string& text);
 Status set_idle_limit(ServeOptions& options, const std::string& text);
 
-// Of the model and its drafts.
+// Values of the model and its drafts.
 
 /// Sets the parameter of that name; -1 and 0: as many as the engine chooses.
 Status set_thread_count(ServeOptions& options, const std::string& text, const char* parameter);
@@ -122,7 +122,7 @@ Status set_precision(ServeOptions& options, const std::string& text);
 Status set_draft_model(ServeOptions& options, const std::string& text);
 Status read_template(ServeOptions& options, const std::string& text);
 
-// Of answers.
+// Values of answers.
 
 Status preserve_reasoning(ServeOptions& options, const std::string& text);
 Status set_samplers(ServeOptions& options, const std::string& text);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kNoDownloads =
     "this program downloads nothing: fetch the file and name it with --model";
-constexpr const char* kNoHostTools = "this server runs no tools: clients do";
+constexpr const char* kNoHostTools =
+    "this server runs no tools itself: clients run what calls in answers name";
 constexpr const char* kNoVideo = "texts and images are read, so there is no video to prepare";
 constexpr const char* kAffinity = "prompts and drafts are read where --cpu-mask lets the others run";
 constexpr const char* kPriority = "the system decides: start the program by nice, or set Nice= in its unit";
@@ -23,9 +24,9 @@ constexpr const char* kBenchmarking =
 constexpr const char* kNoVectors =
     "control vectors are not applied: make the change a LoRA adapter and name it by --lora";
 constexpr const char* kDraftSize =
-    "that was taken out there; --spec-draft-n-max is the most tokens of a draft";
-constexpr const char* kDraftLeast = "that was taken out there; use --spec-draft-n-min";
-constexpr const char* kNgram = "that was taken out there; use --spec-ngram-simple-size-n or -m";
+    "llama-server has removed it; --spec-draft-n-max is the most tokens of a draft";
+constexpr const char* kDraftLeast = "llama-server has removed it; use --spec-draft-n-min";
+constexpr const char* kNgram = "llama-server has removed it; use --spec-ngram-simple-size-n or -m";
 
 using enum FlagKind;
 
@@ -401,7 +402,7 @@ const Flag kModelFlags[] = {
      "remembered prompts stand in for checkpoints", is_ignored},
     {"-dt --defrag-thold", "", "N", "LLAMA_ARG_DEFRAG_THOLD", "the cache needs no defragmenting", is_ignored},
     {"-fitc --fit-ctx", "", "N", "LLAMA_ARG_FIT_CTX",
-     "a context that was asked for is never made smaller, and that of --ctx-size 0 as little as memory needs",
+     "a context that -c gives is never made smaller, and that of -c 0 only as far as memory demands",
      is_ignored},
     {"--perf", "--no-perf", "", "LLAMA_ARG_PERF", "answers always have their times", is_ignored},
     {"--prio", "", "N", "", kPriority, is_ignored},

@@ -84,8 +84,8 @@ struct ServeOptions {
     }
 };
 
-/// Of the program's arguments, the environment (LLAMA_ARG_...) and a file (--config), the former first.
-/// Errors name the flag, and one that is spelled alike.
+/// The options of the program's arguments, the environment (LLAMA_ARG_...) and a file (--config), the former
+/// first. Errors name the flag, and one that is spelled alike.
 Result<ServeOptions> serve_options(std::span<const std::string> arguments,
                                    const std::map<std::string, std::string>& environment);
 
@@ -126,7 +126,7 @@ struct ParameterHelp {
 };
 using FindParameterHelp = std::function<ParameterHelp(std::string_view name)>;
 
-/// Of --help.
+/// The text of --help.
 std::string serve_help(const FindParameterHelp& find);
 /// docs/llama-server-flags.md: its flags that have no effect or are refused here.
 std::string llama_server_flags_page();

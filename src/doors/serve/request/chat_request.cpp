@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostLogprobs = 20;
 
-/// Of the body's fields, those that this door or nobody reads; all others are the engine's.
+/// Fields of the body that this door or nobody reads; all others are the engine's.
 const std::set<std::string_view> kChatFields = {"messages",
                                                 "chat_template",
                                                 "model",
@@ -156,15 +156,7 @@ void refuse_other_answers(const Fields& body) {
 
 }  // namespace
 
-void check_verbosity(const Fields& fields) {
-    check_word(fields, "verbosity", {"low", "medium", "high"});
-    const auto verbosity = fields.text("verbosity");
-    if (verbosity && *verbosity != "medium")
-        throw wrong_field(fields.name("verbosity"),
-                          fmt::format("is '{:.40}', and this model knows no other than medium; ask for short "
-                                      "or long answers in a message",
-                                      *verbosity));
-}
+void check_verbosity(const Fields& fields) { check_word(fields, "verbosity", {"low", "medium", "high"}); }
 
 void read_content(const Fields& fields, std::string_view key, Message& message) {
     const Json* content = fields.any(key);

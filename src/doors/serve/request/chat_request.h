@@ -31,7 +31,7 @@ std::vector<Message> messages_of(const Json& list, const std::string& place);
 /// The text of a content that is a text or a list of texts and images; of a list, its parts.
 void read_content(const Fields& fields, std::string_view key, Message& message);
 
-/// Throws ApiError for a `verbosity` that is not the usual one.
+/// Throws ApiError for a `verbosity` that is none of OpenAI's words. It is a hint, and changes nothing here.
 void check_verbosity(const Fields& fields);
 /// `stream_options.include_usage`.
 bool includes_usage(const Fields& body);
@@ -41,7 +41,7 @@ int choices_in(const Fields& body, std::initializer_list<std::string_view> names
 void check_limits(const Fields& body);
 /// `id_slot`.
 int wanted_slot(const Fields& body);
-/// Of a session's name, in bytes: the engine takes no longer ones.
+/// Bytes of a session's name: the engine takes no longer ones.
 inline constexpr std::size_t kLongestSessionName = 256;
 /// `session`, the name of a conversation that the server remembers.
 void read_session(const Fields& body, Parameters& parameters);

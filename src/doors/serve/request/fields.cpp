@@ -9,7 +9,7 @@ namespace headrace::serve {
 namespace {
 
 constexpr int kMostDepth = 64;
-/// Of keys, while a body is read: each is looked for among those of its object before it.
+/// Comparisons of keys while a body is read: each key is compared with those before it.
 constexpr std::size_t kMostComparisons = std::size_t{1} << 25;
 
 /// Refuses bodies as they are read that would take seconds, or the stack.

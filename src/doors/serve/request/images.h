@@ -20,7 +20,7 @@ Image image_of_part(const Fields& part);
 /// Anthropic's blocks: {"type": "image", "source": {"type": "base64", "data": ...}}.
 Image image_of_block(const Fields& block);
 
-/// Of a model that reads texts alone the first image is wrong.
+/// A model that reads texts alone takes none: the first image is wrong.
 void check_images(const std::vector<Message>& messages, const ModelInfo& model);
 
 }  // namespace headrace::serve

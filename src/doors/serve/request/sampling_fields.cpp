@@ -10,7 +10,7 @@
 namespace headrace::serve {
 namespace {
 
-/// Of a number; anything else is the engine's to judge.
+/// Moves a number into the range; anything else is the engine's to judge.
 void bound(Parameters& parameters, const char* name, double least, double most) {
     const ParameterValue* value = parameters.find(name);
     if (!value) return;

@@ -6,7 +6,7 @@ namespace headrace::serve {
 
 /// The longest name of a tool that OpenAI takes.
 constexpr std::size_t kLongestToolName = 64;
-/// Of an API that takes any names, also twice.
+/// The length of names where an API takes any, also twice.
 constexpr std::size_t kAnyToolName = 0;
 
 /// `name`, of letters, digits, "_" and "-". Throws ApiError.

@@ -12,7 +12,7 @@
 namespace headrace::onnx {
 namespace {
 
-const Dim n = Dim::symbolic("n");
+const Dim kOpen = Dim::symbolic("n");
 
 std::int64_t with(const Dim& d, std::int64_t value) {
     return d
@@ -22,7 +22,7 @@ std::int64_t with(const Dim& d, std::int64_t value) {
         .value();
 }
 
-Item scaled_by(float factor) { return product_of(n, known(double{factor}, ElementType::f32)->item(0)); }
+Item scaled_by(float factor) { return product_of(kOpen, known(double{factor}, ElementType::f32)->item(0)); }
 
 TEST(OnnxItems, AreRoundedAsFloatsAre) {
     for (const std::int64_t value : {1, 2, 7, 10, 40, 180, 4095})
@@ -47,8 +47,8 @@ TEST(OnnxItems, ChooseByOpenComparisonsOnceTheNumbersAreKnown) {
     for (const std::int64_t value : {3, 4, 5, 9})
         for (const auto& [op, holds] : {std::pair("lesser", value < 5), std::pair("equal", value == 5),
                                         std::pair("greater_or_equal", value >= 5)}) {
-            const Item condition = binary_of_items(op, false)(n, 5);
-            const Item chosen = either_of(condition, n * 2, 7);
+            const Item condition = binary_of_items(op, false)(kOpen, 5);
+            const Item chosen = either_of(condition, kOpen * 2, 7);
             EXPECT_EQ(with(chosen.above, value), holds ? 2 * value : 7) << op << " " << value;
         }
 }

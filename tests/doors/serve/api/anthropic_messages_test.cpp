@@ -15,7 +15,7 @@ std::vector<Message> messages(const std::string& list, const std::string& more =
     return anthropic_messages_of(Fields(body));
 }
 
-ApiError refusal(const std::string& list) {
+ApiError list_refusal(const std::string& list) {
     return error_of([&] { messages(list); });
 }
 
@@ -34,12 +34,12 @@ std::string by(const std::string& role, const std::string& blocks) {
 TEST(AnthropicTexts, SaySomething) {
     const std::string text = R"({"type": "text", "text": "a"})", empty = R"({"type": "text", "text": ""})",
                       blank = R"({"type": "text", "text": " \n"})";
-    EXPECT_EQ(refusal(by("user", text + "," + empty)).field, "messages.0.content.1.text");
-    EXPECT_THAT(refusal(by("user", blank)).what(), HasSubstr("must contain non-whitespace text"));
+    EXPECT_EQ(list_refusal(by("user", text + "," + empty)).field, "messages.0.content.1.text");
+    EXPECT_THAT(list_refusal(by("user", blank)).what(), HasSubstr("must contain non-whitespace text"));
     EXPECT_EQ(error_of([&] { messages(by("user", text), ", \"system\": [" + empty + "]"); }).field,
               "system.0.text");
-    EXPECT_EQ(refusal(R"({"role": "user", "content": ""})").field, "messages.0.content");
-    EXPECT_EQ(refusal(R"({"role": "assistant", "content": []},)" + by("user", text)).field,
+    EXPECT_EQ(list_refusal(R"({"role": "user", "content": ""})").field, "messages.0.content");
+    EXPECT_EQ(list_refusal(R"({"role": "assistant", "content": []},)" + by("user", text)).field,
               "messages.0.content");
     EXPECT_EQ(messages(kQuestion + std::string(R"({"role": "assistant", "content": ""})")).size(), 2u);
 }
@@ -52,8 +52,8 @@ TEST(AnthropicTexts, OfAToolsResultMayBeEmpty) {
 
 TEST(AnthropicTexts, ThatAreGoneOnWithEndWithNoSpace) {
     const std::string spaced = R"({"role": "assistant", "content": "It is "})";
-    EXPECT_EQ(refusal(kQuestion + spaced).field, "messages.1.content");
-    EXPECT_EQ(refusal(kQuestion + by("assistant", R"({"type": "text", "text": "It is\n"})")).field,
+    EXPECT_EQ(list_refusal(kQuestion + spaced).field, "messages.1.content");
+    EXPECT_EQ(list_refusal(kQuestion + by("assistant", R"({"type": "text", "text": "It is\n"})")).field,
               "messages.1.content.0.text");
     EXPECT_NO_THROW(messages(kQuestion + spaced + R"(,{"role": "user", "content": "Go on"})"));
 }
@@ -67,8 +67,9 @@ TEST(AnthropicToolUses, HaveAResultInTheNextTurn) {
     for (const std::string& after :
          {std::string(), "," + by("user", text), "," + by("user", result("a")),
           "," + by("user", result("a")) + "," + by("assistant", text) + "," + by("user", result("b"))})
-        EXPECT_EQ(refusal(calls + after).field, "messages.1") << after;
-    EXPECT_THAT(refusal(calls + "," + by("user", result("a"))).what(), HasSubstr("immediately after: b."));
+        EXPECT_EQ(list_refusal(calls + after).field, "messages.1") << after;
+    EXPECT_THAT(list_refusal(calls + "," + by("user", result("a"))).what(),
+                HasSubstr("immediately after: b."));
 }
 
 TEST(AnthropicToolUses, AreInASessionPerhaps) {
@@ -79,13 +80,13 @@ TEST(AnthropicToolUses, AreInASessionPerhaps) {
 
 TEST(AnthropicToolResults, AreOfOneUseEach) {
     const std::string calls = kQuestion + by("assistant", use("a"));
-    EXPECT_EQ(refusal(calls + "," + by("user", result("c"))).field, "messages.2.content.0.tool_use_id");
-    EXPECT_EQ(refusal(calls + "," + by("user", result("a") + "," + result("a"))).field,
+    EXPECT_EQ(list_refusal(calls + "," + by("user", result("c"))).field, "messages.2.content.0.tool_use_id");
+    EXPECT_EQ(list_refusal(calls + "," + by("user", result("a") + "," + result("a"))).field,
               "messages.2.content.1.tool_use_id");
-    EXPECT_EQ(refusal(by("user", result("a"))).field, "messages.0.content.0.tool_use_id");
-    EXPECT_EQ(refusal(kQuestion + by("assistant", use("a") + "," + use("a"))).field,
+    EXPECT_EQ(list_refusal(by("user", result("a"))).field, "messages.0.content.0.tool_use_id");
+    EXPECT_EQ(list_refusal(kQuestion + by("assistant", use("a") + "," + use("a"))).field,
               "messages.1.content.1.id");
-    EXPECT_EQ(refusal(calls + "," + by("user", result("a")) + "," + by("assistant", use("a"))).field,
+    EXPECT_EQ(list_refusal(calls + "," + by("user", result("a")) + "," + by("assistant", use("a"))).field,
               "messages.3.content.0.id");
 }
 

@@ -16,7 +16,7 @@ ChatBody read(const std::string& more, const MessageRules& rules = {}) {
     return anthropic_request(Json::parse(body), ModelInfo(), rules);
 }
 
-ApiError refusal(const std::string& more) {
+ApiError body_refusal(const std::string& more) {
     return error_of([&] { read(more); });
 }
 
@@ -30,22 +30,22 @@ std::string thinking(int budget) {
 
 TEST(AnthropicTools, HaveNamesAndSchemasThatTheirApiTakes) {
     for (const std::string& name : {std::string("a b"), std::string(129, 'x'), std::string()})
-        EXPECT_EQ(refusal(with_tool(name)).field, "tools.0.name") << name;
+        EXPECT_EQ(body_refusal(with_tool(name)).field, "tools.0.name") << name;
     EXPECT_NO_THROW(read(with_tool(std::string(128, 'x'))));
     for (const char* schema : {R"({"type": "string"})", R"({})", R"({"type": 3})"})
-        EXPECT_EQ(refusal(with_tool("f", schema)).field, "tools.0.input_schema.type") << schema;
-    const ApiError twice = refusal(R"(, "tools": [{"name": "f", "input_schema": {"type": "object"}},
+        EXPECT_EQ(body_refusal(with_tool("f", schema)).field, "tools.0.input_schema.type") << schema;
+    const ApiError twice = body_refusal(R"(, "tools": [{"name": "f", "input_schema": {"type": "object"}},
                                                   {"name": "f", "input_schema": {"type": "object"}}])");
     EXPECT_EQ(twice.field, "tools");
     EXPECT_THAT(twice.what(), HasSubstr("'f' comes twice"));
-    EXPECT_EQ(refusal(with_tool("f") + R"(, "tool_choice": {"type": "tool", "name": "g"})").field,
+    EXPECT_EQ(body_refusal(with_tool("f") + R"(, "tool_choice": {"type": "tool", "name": "g"})").field,
               "tool_choice");
 }
 
 TEST(AnthropicThinking, HasABudgetBelowTheAnswers) {
-    EXPECT_EQ(refusal(thinking(1023)).field, "thinking.budget_tokens");
-    EXPECT_EQ(refusal(thinking(2000)).field, "thinking.budget_tokens");
-    EXPECT_THAT(refusal(thinking(2000)).what(), HasSubstr("less than `max_tokens`, which is 2000"));
+    EXPECT_EQ(body_refusal(thinking(1023)).field, "thinking.budget_tokens");
+    EXPECT_EQ(body_refusal(thinking(2000)).field, "thinking.budget_tokens");
+    EXPECT_THAT(body_refusal(thinking(2000)).what(), HasSubstr("less than `max_tokens`, which is 2000"));
     EXPECT_NO_THROW(read(thinking(1024)));
     EXPECT_NO_THROW(read(thinking(1999)));
     EXPECT_NO_THROW(read(thinking(5000), {.needs_limit = false})) << "nothing is written";
@@ -58,8 +58,8 @@ TEST(AnthropicThinking, BetweenCallsMayBeLonger) {
 }
 
 TEST(AnthropicStops, AreTextsThatCanBeSeen) {
-    EXPECT_EQ(refusal(R"(, "stop_sequences": ["a", ""])").field, "stop_sequences.1");
-    EXPECT_EQ(refusal(R"(, "stop_sequences": [" \n\t"])").field, "stop_sequences.0");
+    EXPECT_EQ(body_refusal(R"(, "stop_sequences": ["a", ""])").field, "stop_sequences.1");
+    EXPECT_EQ(body_refusal(R"(, "stop_sequences": [" \n\t"])").field, "stop_sequences.0");
     EXPECT_NO_THROW(read(R"(, "stop_sequences": ["a", "\n\nHuman:"])"));
 }
 

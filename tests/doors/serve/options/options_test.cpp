@@ -251,7 +251,7 @@ TEST(ServeOptions, ThatSetParametersNameOnesThatTheEngineHas) {
         if (flag.parameter.empty()) continue;
         llm::Settings strict;
         strict.strict = true;
-        llm::Notes notes;
+        llm::Warnings notes;
         // A value of any wrong type shows that the name is known; of an unknown one the error says so.
         const Parameters given = {{std::string(flag.parameter), std::vector<ParameterValue>{Parameters()}}};
         const auto read = llm::with_parameters(strict, given, llm::Level::service, notes);

@@ -11,14 +11,14 @@ namespace {
 using ::testing::HasSubstr;
 using namespace headrace::testing;
 
-Result<Graph> build(std::string_view text) {
+Result<Graph> graph_of_json(std::string_view text) {
     HR_ASSIGN(const GraphSource source, parse_json(text));
     return build_graph(source, []() -> Result<std::unique_ptr<WeightsFile>> {
         return failure(Code::io, "there are no weights");
     });
 }
-std::string error_of(const std::string& text) {
-    const auto graph = build(text);
+std::string json_error(const std::string& text) {
+    const auto graph = graph_of_json(text);
     return graph.ok() ? "" : graph.error().message;
 }
 
@@ -36,14 +36,14 @@ constexpr std::string_view kGraph = R"({
 })";
 
 /// The graph above with one piece replaced.
-std::string with(std::string_view piece, std::string_view other) {
+std::string json_with(std::string_view piece, std::string_view other) {
     std::string text(kGraph);
     text.replace(text.find(piece), piece.size(), other);
     return text;
 }
 
 TEST(JsonReader, ReadsEveryPartOfTheFormat) {
-    const Graph graph = must(build(kGraph));
+    const Graph graph = must(graph_of_json(kGraph));
     EXPECT_EQ(graph.nodes[0].label, "first");
     ASSERT_EQ(graph.outputs.size(), 2u);
     EXPECT_EQ(graph.outputs[0].first, "left");
@@ -53,60 +53,60 @@ TEST(JsonReader, ReadsEveryPartOfTheFormat) {
 }
 
 TEST(JsonReader, ErrorsSayWhereAndWhatWouldBeRight) {
-    EXPECT_THAT(error_of("{\n  \"format\": }"), HasSubstr("2:13: this is not JSON"));
-    EXPECT_EQ(error_of("[]"), "expected an object, found []");
-    EXPECT_EQ(error_of("{}"), "the key 'format' is missing");
-    EXPECT_EQ(error_of(with("webnn-graph-json", "onnx")), "format: 'onnx' is not 'webnn-graph-json'");
-    EXPECT_EQ(error_of(with("\"version\": 2", "\"version\": 3")),
+    EXPECT_THAT(json_error("{\n  \"format\": }"), HasSubstr("2:13: this is not JSON"));
+    EXPECT_EQ(json_error("[]"), "expected an object, found []");
+    EXPECT_EQ(json_error("{}"), "the key 'format' is missing");
+    EXPECT_EQ(json_error(json_with("webnn-graph-json", "onnx")), "format: 'onnx' is not 'webnn-graph-json'");
+    EXPECT_EQ(json_error(json_with("\"version\": 2", "\"version\": 3")),
               "version: version 3; this build reads 1 to 2");
-    EXPECT_EQ(error_of(with("\"version\": 2", "\"version\": \"2\"")),
+    EXPECT_EQ(json_error(json_with("\"version\": 2", "\"version\": \"2\"")),
               "version: expected an integer from 0, found \"2\"");
-    EXPECT_EQ(error_of(with("\"dataType\": \"float32\", \"shape\": [{", "\"shape\": [{")),
+    EXPECT_EQ(json_error(json_with("\"dataType\": \"float32\", \"shape\": [{", "\"shape\": [{")),
               "inputs.x: the key 'dataType' is missing");
-    EXPECT_THAT(error_of(with("\"float32\", \"shape\": [{", "\"float\", \"shape\": [{")),
+    EXPECT_THAT(json_error(json_with("\"float32\", \"shape\": [{", "\"float\", \"shape\": [{")),
                 HasSubstr("inputs.x.dataType: unknown data type 'float'; known: float32"));
-    EXPECT_EQ(error_of(with("\"maxSize\": 4", "\"maxSize\": 0")),
+    EXPECT_EQ(json_error(json_with("\"maxSize\": 4", "\"maxSize\": 0")),
               "inputs.x.shape[0]: the largest extent 0 of 'n' is outside 1 to 4294967295");
-    EXPECT_EQ(error_of(with("[3]", "[3.5]")),
+    EXPECT_EQ(json_error(json_with("[3]", "[3.5]")),
               "consts.c.shape[0]: 3.5 is not an extent: an integer, or an object of name and maxSize");
-    EXPECT_EQ(error_of(with("[3]", "3")), "consts.c.shape: expected a list, found 3");
-    EXPECT_EQ(error_of(with("[3]", "[0]")), "consts.c: constant 'c': the extent 0 is not positive");
-    EXPECT_EQ(error_of(with("[3]", "[2]")), "consts.c: constant 'c': 12 bytes given, f32[2] needs 8");
-    EXPECT_EQ(error_of(with("[0, 0,", "[0, 256,")),
+    EXPECT_EQ(json_error(json_with("[3]", "3")), "consts.c.shape: expected a list, found 3");
+    EXPECT_EQ(json_error(json_with("[3]", "[0]")), "consts.c: constant 'c': the extent 0 is not positive");
+    EXPECT_EQ(json_error(json_with("[3]", "[2]")), "consts.c: constant 'c': 12 bytes given, f32[2] needs 8");
+    EXPECT_EQ(json_error(json_with("[0, 0,", "[0, 256,")),
               "consts.c.init.bytes: element 1 is 256; bytes are 0 to 255");
-    EXPECT_EQ(error_of(with("[0, 0,", "[0, \"0\",")).substr(0, 43),
+    EXPECT_EQ(json_error(json_with("[0, 0,", "[0, \"0\",")).substr(0, 43),
               "consts.c.init.bytes: expected a list of byt");
-    EXPECT_EQ(error_of(with("\"scalar\"", "\"vector\"")),
+    EXPECT_EQ(json_error(json_with("\"scalar\"", "\"vector\"")),
               "consts.s.init.kind: unknown kind 'vector'; known: weights, scalar, inlineBytes");
-    EXPECT_EQ(error_of(with("\"value\": 2", "\"value\": \"two\"")),
+    EXPECT_EQ(json_error(json_with("\"value\": 2", "\"value\": \"two\"")),
               "consts.s: constant 's': \"two\" is not a number");
-    EXPECT_EQ(error_of(with("\"add\"", "\"plus\"")), "nodes[1]: there is no WebNN operator 'plus'");
-    EXPECT_EQ(error_of(with("[\"m\", \"s\"]", "[\"m\", \"q\"]")),
+    EXPECT_EQ(json_error(json_with("\"add\"", "\"plus\"")), "nodes[1]: there is no WebNN operator 'plus'");
+    EXPECT_EQ(json_error(json_with("[\"m\", \"s\"]", "[\"m\", \"q\"]")),
               "nodes[1].inputs[1]: 'q' is not defined before this use");
-    EXPECT_EQ(error_of(with("[\"m\", \"s\"]", "[\"m\", 3]")),
+    EXPECT_EQ(json_error(json_with("[\"m\", \"s\"]", "[\"m\", 3]")),
               "nodes[1].inputs[1]: expected a string, found 3");
-    EXPECT_EQ(error_of(with("\"axis\": 1", "\"axes\": 1")),
+    EXPECT_EQ(json_error(json_with("\"axis\": 1", "\"axes\": 1")),
               "nodes[2].options.axes: split has no option 'axes'; it takes: input, splits, axis");
-    EXPECT_EQ(error_of(with("\"axis\": 1", "\"axis\": true")),
+    EXPECT_EQ(json_error(json_with("\"axis\": 1", "\"axis\": true")),
               "nodes[2]: split: attribute axis: true is not an integer");
-    EXPECT_EQ(error_of(with("\"id\": \"n1\"", "\"id\": \"m\"")),
+    EXPECT_EQ(json_error(json_with("\"id\": \"n1\"", "\"id\": \"m\"")),
               "nodes[1]: 'm' is already defined; every name stands for one value");
-    EXPECT_EQ(error_of(with("\"left\": \"a\"", "\"left\": \"zz\"")),
+    EXPECT_EQ(json_error(json_with("\"left\": \"a\"", "\"left\": \"zz\"")),
               "outputs.left: 'zz' is not defined before this use");
-    EXPECT_EQ(error_of(with("\"left\"", "\"b\"")), "outputs.b: output: the name 'b' is already taken");
-    EXPECT_EQ(error_of(with("\"format\":", "\"version\": 2, \"format\":")),
+    EXPECT_EQ(json_error(json_with("\"left\"", "\"b\"")), "outputs.b: output: the name 'b' is already taken");
+    EXPECT_EQ(json_error(json_with("\"format\":", "\"version\": 2, \"format\":")),
               "the key 'version' is there twice");
 }
 
 TEST(JsonReader, RefusesWhatWouldTakeTooMuch) {
-    EXPECT_EQ(error_of(std::string(1'000'000, '[')), "values are nested more than 64 deep");
-    EXPECT_THAT(error_of(with("\"value\": 2", "\"value\": 99999999999999999999")),
+    EXPECT_EQ(json_error(std::string(1'000'000, '[')), "values are nested more than 64 deep");
+    EXPECT_THAT(json_error(json_with("\"value\": 2", "\"value\": 99999999999999999999")),
                 HasSubstr("more than 64 bits"));
-    EXPECT_THAT(error_of(with("\"value\": 2", "\"value\": 1e999")),
+    EXPECT_THAT(json_error(json_with("\"value\": 2", "\"value\": 1e999")),
                 HasSubstr("6:96: this is not JSON: number overflow parsing '1e999'"));
-    EXPECT_THAT(error_of(with("\"first\"", "\"\xFF\"")),
+    EXPECT_THAT(json_error(json_with("\"first\"", "\"\xFF\"")),
                 HasSubstr("7:82: this is not JSON: ill-formed UTF-8"));
-    EXPECT_THAT(error_of(with("[], \"init\"", "[4294967295, 100], \"init\"")),
+    EXPECT_THAT(json_error(json_with("[], \"init\"", "[4294967295, 100], \"init\"")),
                 HasSubstr("more than 64 MiB together"));
 }
 

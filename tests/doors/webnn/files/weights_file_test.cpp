@@ -40,7 +40,7 @@ struct Weights {
     }
 };
 
-std::string with(std::string_view piece, std::string_view other) {
+std::string manifest_with(std::string_view piece, std::string_view other) {
     std::string text(kManifest);
     text.replace(text.find(piece), piece.size(), other);
     return text;
@@ -81,22 +81,25 @@ TEST(WeightsFile, FourBitElementsComeAByteEachOrPacked) {
 TEST(WeightsFile, ABareFileHasNoHeader) {
     Weights weights;
     std::memset(weights.buffer.data(), 1, 8);
-    const auto file = must(weights.open(with("\"byteOffset\": 8", "\"byteOffset\": 0")));
+    const auto file = must(weights.open(manifest_with("\"byteOffset\": 8", "\"byteOffset\": 0")));
     EXPECT_EQ(must(file->find("near", {DType::f32, {2}}))->bytes.data(), weights.buffer.data());
 }
 
 TEST(WeightsFile, ErrorsOfTheManifestSayWhere) {
     EXPECT_THAT(open_error("{"), HasSubstr("this is not JSON"));
-    EXPECT_EQ(open_error(with("wg-weights-manifest", "x")), "format: 'x' is not 'wg-weights-manifest'");
-    EXPECT_EQ(open_error(with("\"version\": 1", "\"version\": 2")),
+    EXPECT_EQ(open_error(manifest_with("wg-weights-manifest", "x")),
+              "format: 'x' is not 'wg-weights-manifest'");
+    EXPECT_EQ(open_error(manifest_with("\"version\": 1", "\"version\": 2")),
               "version: version 2; this build reads 1 to 1");
-    EXPECT_EQ(open_error(with("little", "big")), "endianness: 'big'; this build reads little-endian weights");
-    EXPECT_EQ(open_error(with("\"byteOffset\": 8, ", "")), "tensors.near: the key 'byteOffset' is missing");
-    EXPECT_EQ(open_error(with("\"byteOffset\": 8", "\"byteOffset\": -8")),
+    EXPECT_EQ(open_error(manifest_with("little", "big")),
+              "endianness: 'big'; this build reads little-endian weights");
+    EXPECT_EQ(open_error(manifest_with("\"byteOffset\": 8, ", "")),
+              "tensors.near: the key 'byteOffset' is missing");
+    EXPECT_EQ(open_error(manifest_with("\"byteOffset\": 8", "\"byteOffset\": -8")),
               "tensors.near.byteOffset: expected an integer from 0, found -8");
-    EXPECT_EQ(open_error(with("[2]", "[2.5]")),
+    EXPECT_EQ(open_error(manifest_with("[2]", "[2.5]")),
               "tensors.near.shape[0]: expected an integer from 0, found 2.5");
-    EXPECT_EQ(open_error(with("\"far too\"", "\"far\"")), "tensors: the key 'far' is there twice");
+    EXPECT_EQ(open_error(manifest_with("\"far too\"", "\"far\"")), "tensors: the key 'far' is there twice");
     Weights weights;
     weights.buffer.data()[4] = std::byte{2};
     EXPECT_EQ(weights.open(kManifest).error().message,
@@ -111,13 +114,13 @@ TEST(WeightsFile, ErrorsOfATensorSayWhatTheFileHas) {
               "weights 'near': the manifest has f32[2], the graph declares f32[1, 2]");
     EXPECT_EQ(find_error(manifest, "near", {DType::i32, {2}}),
               "weights 'near': the manifest has f32[2], the graph declares i32[2]");
-    EXPECT_EQ(find_error(with("\"byteLength\": 8", "\"byteLength\": 9"), "near", pair),
+    EXPECT_EQ(find_error(manifest_with("\"byteLength\": 8", "\"byteLength\": 9"), "near", pair),
               "weights 'near': byteLength is 9, f32[2] needs 8");
     for (const char* offset : {"0", "4", "28", "18446744073709551615"})
-        EXPECT_THAT(
-            find_error(with("\"byteOffset\": 8", std::string("\"byteOffset\": ") + offset), "near", pair),
-            HasSubstr(std::string("8 bytes from offset ") + offset +
-                      " are not within the weights, bytes 8 to 32 of their file"));
+        EXPECT_THAT(find_error(manifest_with("\"byteOffset\": 8", std::string("\"byteOffset\": ") + offset),
+                               "near", pair),
+                    HasSubstr(std::string("8 bytes from offset ") + offset +
+                              " are not within the weights, bytes 8 to 32 of their file"));
 }
 
 /// A pair of f32, which shares its bytes with another, and three nibbles, as they are written.
@@ -170,7 +173,7 @@ TEST(WeightsFile, ADamagedTensorIsAnErrorAndTheOthersAreRead) {
 }
 
 TEST(WeightsFile, AChecksumIsAText) {
-    EXPECT_EQ(open_error(with("\"layout\": \"row-major\"", "\"xxh3\": 3")),
+    EXPECT_EQ(open_error(manifest_with("\"layout\": \"row-major\"", "\"xxh3\": 3")),
               "tensors.near.xxh3: expected a string, found 3");
 }
 

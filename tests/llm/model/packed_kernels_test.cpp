@@ -1,4 +1,4 @@
-#include "llm/model/packed_products.h"
+#include "llm/model/packed_kernels.h"
 #include "checkout.h"
 
 #include <ggml-backend.h>
@@ -12,13 +12,13 @@
 namespace headrace::llm {
 namespace {
 
-TEST(PackedProducts, AreOfferedWhereTheyBeatGgmls) {
+TEST(PackedKernels, AreOfferedWhereTheyBeatGgmls) {
     if (!std::filesystem::exists(packed_library())) GTEST_SKIP() << "libggml-headrace.so was not built";
     start_llama();
     const bool better = ggml_cpu_has_avx2() && !ggml_cpu_has_amx_int8();
     EXPECT_EQ(ggml_backend_reg_by_name("HEADRACE") != nullptr, better);
     const std::size_t count = ggml_backend_reg_count();
-    offer_packed_products();
+    offer_packed_kernels();
     EXPECT_EQ(ggml_backend_reg_count(), count) << "offered twice";
 }
 

@@ -1,4 +1,4 @@
-#include "llm/model/packed_products.h"
+#include "llm/model/packed_kernels.h"
 
 #include <ggml-backend.h>
 #include <ggml-cpu.h>
@@ -13,7 +13,7 @@ namespace {
 
 /// As a build and an installation lay it out beside our libraries and programs.
 std::optional<std::filesystem::path> find_library() {
-    const auto own = library_folder(reinterpret_cast<const void*>(&offer_packed_products));
+    const auto own = library_folder(reinterpret_cast<const void*>(&offer_packed_kernels));
     if (own.empty()) return {};
     std::error_code error;
     for (const char* folder : {".", "headrace", "../lib", "../lib/headrace", "../../lib"}) {
@@ -25,11 +25,11 @@ std::optional<std::filesystem::path> find_library() {
 
 }  // namespace
 
-void offer_packed_products() {
-    if (ggml_cpu_has_avx2() && !ggml_cpu_has_amx_int8()) load_packed_products();
+void offer_packed_kernels() {
+    if (ggml_cpu_has_avx2() && !ggml_cpu_has_amx_int8()) load_packed_kernels();
 }
 
-void load_packed_products() {
+void load_packed_kernels() {
     if (ggml_backend_reg_by_name("HEADRACE")) return;  // GGML_BACKEND_PATH has named it
     if (const auto file = find_library()) ggml_backend_load(file->c_str());
 }
