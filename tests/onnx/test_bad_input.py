@@ -207,6 +207,8 @@ IMAGE = "float[1, 2, 5, 5] x"
         ("float[1, 3] x", "Squeeze<axes = [0, -2]>(x)", 11, r"the axes \[0, -2\] have one twice"),
         ("float[n, m] x", "ReduceMax<axes = [1, 1]>(x)", 13, r"the axes \[1, 1\] have one twice"),
         ("float[2, 3] x", "BitwiseNot(x)", 21, "the input is f32"),
+        ("float x, float[1] s", "com.microsoft.BranchwiseRMSNorm(x, s)", 21, "the input is a scalar"),
+        ("float x", "com.microsoft.BranchwiseRMSNorm(x)", 21, "the input is a scalar"),
         (
             "float[2, 3] x",
             'com.microsoft.FusedGemm<activation = "Erf">(x, x)',

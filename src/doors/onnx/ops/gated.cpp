@@ -106,9 +106,9 @@ Operand gated_rms_norm(OpWriter& g, const Node& node) {
 Operand branchwise_rms_norm(OpWriter& g, const Node& node) {
     const Operand x = node.x();
     const std::int64_t branches = node.integer("num_branches", 0);
+    invalid_if(g.rank(x) == 0, "the input is a scalar, which has no last axis");
     Operand parts = g.cast(x, ElementType::f32);
     if (branches > 0) {
-        invalid_if(g.rank(x) == 0, "the input is a scalar, which has no last axis");
         const std::int64_t whole = g.fixed(g.shape(x).back(), "the last axis");
         invalid_if(whole % branches != 0, "the last axis of {} is no multiple of num_branches, {}", whole,
                    branches);

@@ -167,6 +167,7 @@ Normalized normalized(OpWriter& g, const Operand& x, const std::vector<std::int6
 
 Operand layer_norm(OpWriter& g, const Operand& x, const Operand& scale, const Operand& bias, int axis,
                    double epsilon) {
+    invalid_if(axis < 0 || axis > g.rank(x), "the input has {} dimensions, and no axis {}", g.rank(x), axis);
     std::vector<std::int64_t> axes = counted_list(g.rank(x));
     axes.erase(axes.begin(), axes.begin() + axis);
     const Shape whole = g.shape(x), inner(whole.begin() + axis, whole.end());
@@ -186,6 +187,7 @@ Operand layer_norm(OpWriter& g, const Operand& x, const Operand& scale, const Op
 }
 
 Operand rms_norm(OpWriter& g, const Operand& x, const Operand& scale, int axis, double epsilon) {
+    invalid_if(axis < 0, "the input is a scalar, which has no last axis");
     const Shape whole = g.shape(x), inner(whole.begin() + axis, whole.end());
     const NamedAttrs options{{"dimensions", g.rank(x) - axis}, {"epsilon", epsilon}};
     if (g.has_shape(scale, inner) && scale->type == x->type) return g.op("rms_norm", {x, scale}, options);
