@@ -134,13 +134,12 @@ def test_a_thread_that_fails_loses_the_contexts_with_the_reason_and_others_follo
         """
         const context = await navigator.ml.createContext();
         const before = window.threads.length;
-        window.threads.at(-1).postMessage(null); // no message of Emscripten's
+        for (const thread of window.threads) thread.postMessage(null); // no message of Emscripten's
         const { message } = await context.lost;
         await navigator.ml.createContext();
         return [message, before, window.threads.length];
         """,
     )
-    assert page.complaints()  # of the error that it was
     assert lost.startswith("a thread ended: ")
     assert after > before > 0
 

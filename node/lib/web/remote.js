@@ -82,8 +82,11 @@ export class Remote {
   }
 
   /** The worker waits for it and hears nothing meanwhile: what fails in it ends the worker. */
-  #startThread({ factory, name, port }) {
-    const thread = new Worker(new URL('./thread.js', import.meta.url), { type: 'module', name });
+  #startThread({ factory, port }) {
+    const thread = new Worker(new URL('./thread.js', import.meta.url), {
+      type: 'module',
+      name: 'em-pthread', // by which Emscripten knows where it is
+    });
     thread.onerror = (event) => this.end(`a thread ended: ${event.message || 'it did not start'}`);
     thread.postMessage({ factory, port }, [port]);
     this.#threads.push(thread);
