@@ -35,27 +35,19 @@ Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     return shapes;
 }
 
-/// The current folder is no place for packages. Without the package headrace it ends as without a peer.
-constexpr const char* kComparison = R"(
-import sys
-if sys.path[:1] == [""]:
-    del sys.path[0]
-try:
-    from headrace._cli.compare_onnxruntime import main
-except ModuleNotFoundError as error:
-    if error.name != "headrace":
-        raise
+/// It ends as without a peer.
+constexpr std::string_view kNoComparison = R"(
     print(
         f"no comparison with ONNX Runtime: {sys.executable} does not have the Python package headrace; "
         "HEADRACE_PYTHON names another interpreter, --peer none leaves this out",
         file=sys.stderr,
     )
-    sys.exit(3)
-main()
-)";
+    sys.exit(3))";
 
 std::vector<std::string> command_line(const BenchOptions& options, const std::vector<std::string>& shapes) {
-    std::vector<std::string> words{find_python(), "-c", kComparison, options.graph};
+    std::vector<std::string> words{find_python(), "-c",
+                                   python_program("headrace._cli.compare_onnxruntime", kNoComparison),
+                                   options.graph};
     const auto add = [&](const std::string& name, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {name, value});
     };

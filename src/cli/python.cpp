@@ -29,6 +29,21 @@ std::string find_python() {
     return !own_path().empty() && std::filesystem::exists(python, error) ? python.string() : "python3";
 }
 
+std::string python_program(std::string_view module, std::string_view otherwise) {
+    return fmt::format(R"(
+import sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+try:
+    from {} import main
+except ModuleNotFoundError as error:
+    if error.name != "headrace":
+        raise{}
+main()
+)",
+                       module, otherwise);
+}
+
 bool is_for_python(std::span<char* const> arguments) {
     return arguments.size() > 1 && std::string_view(arguments[1]) == "wasm";
 }
@@ -37,27 +52,17 @@ bool is_for_python(std::span<char* const> arguments) {
 
 namespace {
 
-/// The current folder is no place for packages.
-constexpr const char* kProgram = R"(
-import sys
-if sys.path[:1] == [""]:
-    del sys.path[0]
-try:
-    from headrace.__main__ import main
-except ModuleNotFoundError as error:
-    if error.name != "headrace":
-        raise
+constexpr std::string_view kNoPackage = R"(
     sys.exit(
         f"headrace: {sys.argv[1]} needs the Python package headrace, which {sys.executable} does not have: "
         "`pip install .` in Headrace's checkout, or name another interpreter in HEADRACE_PYTHON"
-    )
-main()
-)";
+    ))";
 
 }  // namespace
 
 Status become_python(std::span<char* const> arguments) {
-    std::string python = find_python(), option = "-c", program = kProgram;
+    std::string python = find_python(), option = "-c",
+                program = python_program("headrace.__main__", kNoPackage);
     std::vector<char*> command{python.data(), option.data(), program.data()};
     command.insert(command.end(), arguments.begin() + 1, arguments.end());
     command.push_back(nullptr);

@@ -24,11 +24,6 @@ inline constexpr size_t kStripPixels = 96, kFewPixels = 24;
 inline constexpr size_t kSliceBytes = (kRegisters == 32 ? 24 : 16) << 10;
 constexpr size_t slice_bytes(size_t pixels) { return pixels <= kFewPixels ? 5 * kSliceBytes : kSliceBytes; }
 
-// Sums for some pixels and kVecs vectors of output channels: as many as registers hold.
-constexpr size_t tile_pixels(size_t vecs) {
-    return vecs == kTileVecs || kIsWebAssembly ? tile_rows(vecs) : 8;
-}
-
 // A stretch of depth whose elements are neighbours in the input: a tap's channels, or those of a row of taps.
 struct Run {
     size_t tap, skip;  // where it begins: so many floats behind the tap's first channel

@@ -26,10 +26,6 @@ inline constexpr size_t kStripPixels = 96;
 // Depth at a time: its filters stay in the L1 cache from one tile of pixels to the next.
 inline constexpr size_t kSliceBytes = (kRegisters == 32 ? 24 : 16) << 10;
 
-// Sums for some pixels and kVecs vectors of output channels: as many as registers hold.
-constexpr size_t tile_pixels(size_t vecs) {
-    return vecs == kTileVecs || kIsWebAssembly ? tile_rows(vecs) : 8;
-}
 inline constexpr size_t kMostPixels = 8;
 
 // One tile over a slice of depth.

@@ -49,6 +49,10 @@ constexpr size_t tile_rows(size_t vecs) {
     return vecs == 4 ? 6 : vecs == 3 ? 8 : 12;
 }
 inline constexpr size_t kMaxTileRows = 12;
+// Of a convolution, whose rows are pixels and whose columns output channels.
+constexpr size_t tile_pixels(size_t vecs) {
+    return vecs == kTileVecs || kIsWebAssembly ? tile_rows(vecs) : 8;
+}
 
 // Depth and height of the block of A that is to stay in the L2 cache while the panels of B pass by.
 inline constexpr size_t kBlockDepth = 512;

@@ -41,7 +41,7 @@ public:
     bool expects_urgent(Clock::time_point now) const;
     /// The streams of the highest priority, as many as may run at once, each with a sequence.
     std::vector<Stream*> choose_active(Clock::time_point now);
-    /// Warnings what the streams of a step got.
+    /// Records what the streams of a step got.
     void account(const std::vector<BatchPart>& parts, Clock::time_point now);
     /// No cells are left for a batch: remembered prompts go first, then what waits, then the stream that
     /// began last.

@@ -39,7 +39,7 @@ public:
     void begin(std::uint64_t id);
     /// Says that an owner got work done, in tokens.
     void account(std::uint64_t id, std::int64_t tokens);
-    /// Warnings that the entries with these ids ran, and raises the oldest of a priority that starves.
+    /// Records that the entries with these ids ran, and raises the oldest of a priority that starves.
     void served(const std::vector<std::uint64_t>& ids, Clock::time_point now);
     std::size_t size() const { return entries_.size(); }
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "llm/checks/model_file.h"
-#include "llm/engine/memory_file.h"
 #include "llm/model/placement.h"
 
 namespace headrace::llm {
@@ -153,8 +152,7 @@ Result<Runner> open_runner(const std::string& path, const EngineSettings& settin
                    path);
 }
 
-Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings) {
-    HR_ASSIGN(const MemoryFile file, MemoryFile::of(bytes));
+Result<Runner> open_runner(const MemoryFile& file, const EngineSettings& settings) {
     Result<Runner> runner = open_runner(file.path(), settings);
     if (runner.ok()) return runner;
     return file.within(runner.error());

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "llm/engine/embedder.h"
 #include "llm/engine/engine.h"
+#include "llm/engine/memory_file.h"
 
 namespace headrace::llm {
 
@@ -23,8 +24,8 @@ struct Runner {
 /// Both live as long as somebody holds them. Thread-safe: two that ask at once wait for one load.
 Result<Runner> open_runner(const std::string& path, const EngineSettings& settings);
 
-/// For weights that are in memory. They are copied into a file without a name.
-Result<Runner> open_runner(std::string_view bytes, const EngineSettings& settings);
+/// For weights that are in memory.
+Result<Runner> open_runner(const MemoryFile& file, const EngineSettings& settings);
 
 struct RegistryStatistics {
     std::size_t models = 0, engines = 0;

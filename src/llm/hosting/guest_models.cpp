@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "llm/engine/memory_file.h"
 #include "llm/hosting/given_parameters.h"
 #include "llm/log/log_settings.h"
 #include "llm/service/model_names.h"
@@ -21,7 +20,7 @@ Result<ModelSlots::Id> GuestModels::load(std::string_view name, const GivenParam
     HR_ASSIGN(const std::string path, model_path(name, settings_));
     HR_ASSIGN(Load load, read(given));
     load.names.add(path, std::string(name));
-    Result<Share> taken = share(path, load);
+    Result<Share> taken = share(path, false, load);
     if (!taken.ok()) return load.names.within(taken.error());
     log_warnings(load.warnings);
     auto opened = open_model(std::string(name), path, load.settings, with_own_warnings(load.warnings));
@@ -37,10 +36,11 @@ Result<ModelSlots::Id> GuestModels::load_bytes(std::string_view bytes, const Giv
         load.warnings.push_back(
             {"chat_template", "the template in a guest's model is not run: messages are written plainly"});
     }
-    Result<Share> taken = share_of_bytes(bytes, load);
-    if (!taken.ok()) return load.names.within(taken.error());
+    HR_ASSIGN(const MemoryFile file, copy_of(bytes));
+    Result<Share> taken = share(file.path(), true, load);
+    if (!taken.ok()) return load.names.within(file.within(taken.error()));
     log_warnings(load.warnings);
-    auto opened = open_model_bytes(bytes, load.settings, with_own_warnings(load.warnings));
+    auto opened = open_model(file, load.settings, with_own_warnings(load.warnings));
     return add(std::move(opened), std::move(load.names), std::move(taken).value(), replaces);
 }
 
@@ -108,28 +108,22 @@ void GuestModels::fit_cache(const ModelShare& share, Load& load) const {
     mib = share.cache_mib;
 }
 
-Result<GuestModels::Share> GuestModels::share(const std::string& path, Load& load) const {
+/// Where there is room for it; what share() takes then counts it.
+Result<MemoryFile> GuestModels::copy_of(std::string_view bytes) const {
+    HeldMemory held(budget_);
+    HR_TRY(held.become(bytes.size(), "the model"));
+    return MemoryFile::of(bytes);
+}
+
+Result<GuestModels::Share> GuestModels::share(const std::string& path, bool is_copied, Load& load) const {
     if (!budget_->is_limited()) return Share();
-    Share share = known_share(path, load.settings);
+    Share share = is_copied ? nullptr : known_share(path, load.settings);
     if (!share) {
-        HR_ASSIGN(ModelShare made, share_for_model(path, false, load.settings, budget_));
+        HR_ASSIGN(ModelShare made, share_for_model(path, is_copied, load.settings, budget_));
         share = std::make_shared<const ModelShare>(std::move(made));
     }
     fit_cache(*share, load);
     return share;
-}
-
-Result<GuestModels::Share> GuestModels::share_of_bytes(std::string_view bytes, Load& load) const {
-    if (!budget_->is_limited()) return Share();
-    HeldMemory copied(budget_);
-    HR_TRY(copied.become(bytes.size(), "the model"));
-    HR_ASSIGN(const MemoryFile file, MemoryFile::of(bytes));
-    HR_TRY(copied.become(0, {}));
-    Result<ModelShare> made = share_for_model(file.path(), true, load.settings, budget_);
-    if (!made.ok()) return file.within(made.error());
-    auto share = std::make_shared<const ModelShare>(std::move(made).value());
-    fit_cache(*share, load);
-    return Share(std::move(share));
 }
 
 Result<ModelSlots::Id> GuestModels::add(Result<LoadedModel> opened, GuestNames names, Share share,

@@ -48,8 +48,8 @@ private:
     Result<Load> read(const GivenParameters& given) const;
     Status confine(Load& load) const;
     using Share = std::shared_ptr<const ModelShare>;
-    Result<Share> share(const std::string& path, Load& load) const;
-    Result<Share> share_of_bytes(std::string_view bytes, Load& load) const;
+    Result<MemoryFile> copy_of(std::string_view bytes) const;
+    Result<Share> share(const std::string& path, bool is_copied, Load& load) const;
     Share known_share(const std::string& path, const EngineSettings& settings) const;
     void fit_cache(const ModelShare& share, Load& load) const;
     Warnings with_own_warnings(const Warnings& warnings) const;

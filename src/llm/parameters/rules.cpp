@@ -169,7 +169,7 @@ void check_patterns(const ParameterUpdate& update) {
     keep_usable(stopping.filter_patterns, later);
 }
 
-/// Warnings that a value was set to another because of the model's numbers.
+/// Warns that a value was set to another because of the model's numbers.
 class Adjuster {
 public:
     explicit Adjuster(Warnings& warnings) : warnings_(warnings) {}

@@ -155,8 +155,9 @@ LanguageModel LanguageModel::load(const std::string& path, const ModelOptions& o
 LanguageModel LanguageModel::load_bytes(std::string_view bytes, const ModelOptions& options) {
     return throwing([&]() -> Result<LanguageModel> {
         HR_ASSIGN(Load load, Load::of(options));
+        HR_ASSIGN(const llm::MemoryFile file, llm::MemoryFile::of(bytes));
         HR_ASSIGN(LoadedModel model,
-                  llm::open_model_bytes(bytes, std::move(load.settings), std::move(load.warnings)));
+                  llm::open_model(file, std::move(load.settings), std::move(load.warnings)));
         return LanguageModel(std::make_shared<Impl>(std::move(model)));
     });
 }

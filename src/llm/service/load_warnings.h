@@ -5,7 +5,7 @@
 
 namespace headrace::llm {
 
-/// Warnings what of a load's settings this machine or this kind of model does otherwise, or not at all.
+/// Warns of what of a load's settings this machine or this kind of model does otherwise, or not at all.
 void warn_of_placement(const Runner& runner, const Settings& settings, Warnings& warnings);
 
 /// Fits the settings to the engine's context and vocabulary. All changes are logged; the warnings get those

@@ -31,8 +31,8 @@ Result<LoadedModel> open_model(std::string name, std::string path, Settings sett
         {std::move(runner), std::move(settings), std::move(name), std::move(path), std::move(warnings)});
 }
 
-Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Warnings warnings) {
-    HR_ASSIGN(Runner runner, open_runner(bytes, settings));
+Result<LoadedModel> open_model(const MemoryFile& file, Settings settings, Warnings warnings) {
+    HR_ASSIGN(Runner runner, open_runner(file, settings));
     return fitted({std::move(runner), std::move(settings), "(bytes)", "", std::move(warnings)});
 }
 

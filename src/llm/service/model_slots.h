@@ -30,7 +30,7 @@ struct LoadedModel {
 /// Opens a file, or weights in memory, and fits the settings to it. warnings: so far; what this machine and
 /// this kind of model do otherwise is added. Errors: those of open_runner.
 Result<LoadedModel> open_model(std::string name, std::string path, Settings settings, Warnings warnings);
-Result<LoadedModel> open_model_bytes(std::string_view bytes, Settings settings, Warnings warnings);
+Result<LoadedModel> open_model(const MemoryFile& file, Settings settings, Warnings warnings);
 
 /// The models that requests name by number. One that lost a remote host is loaded again when a request asks
 /// for it. Thread-safe.

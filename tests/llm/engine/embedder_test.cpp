@@ -18,8 +18,9 @@ std::vector<TextVectors> embed_all(const std::string& pooling, int normalize) {
     Settings settings = tiny_settings();
     settings.context.embeddings = true;
     settings.context.pooling = pooling;
-    const Result<Runner> runner = pooling == "rank" ? open_runner(std::string_view(small_ranker()), settings)
-                                                    : open_runner(tiny_model(), settings);
+    const Result<Runner> runner = pooling == "rank"
+                                      ? open_runner(MemoryFile::of(small_ranker()).value(), settings)
+                                      : open_runner(tiny_model(), settings);
     if (!runner.ok()) throw std::runtime_error(runner.error().message);
     settings.request.embd_normalize = normalize;
     const auto vectors =

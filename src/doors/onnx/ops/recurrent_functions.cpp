@@ -23,13 +23,6 @@ constexpr KnownFunction kFunctions[] = {
     {"Softsign", {}, {}}, {"Tanh", {}, {}},     {"ThresholdedRelu", 1, {}},
 };
 
-std::string in_small_letters(std::string_view text) {
-    std::string made(text);
-    for (char& c : made)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return made;
-}
-
 const KnownFunction& function_named(const std::string& name) {
     const auto* found = std::ranges::find_if(kFunctions, [&](const KnownFunction& f) {
         return in_small_letters(f.name) == in_small_letters(name);

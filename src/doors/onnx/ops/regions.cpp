@@ -26,9 +26,7 @@ bool has_half_pixel(const Node& node) {
 }
 
 std::string pooling_of(const Node& node) {
-    std::string pooling = node.text("mode", "avg");
-    for (char& c : pooling)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    std::string pooling = in_small_letters(node.text("mode", "avg"));
     invalid_if(pooling != "avg" && pooling != "max", "mode is '{}'; avg and max are ONNX's", pooling);
     return pooling;
 }
