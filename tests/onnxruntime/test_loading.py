@@ -381,7 +381,7 @@ def test_headraces_own_options_reach_headrace() -> None:
     ):
         options.add_session_config_entry("headrace.colour", "red")
     options.optimized_model_filepath = "optimised.onnx"
-    with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*optimised.onnx: .*headrace convert"):
+    with pytest.raises(Exception, match=r"NOT_IMPLEMENTED.*optimised.onnx: .*headrace.packed_cache"):
         ours.InferenceSession(model, options)
 
 
