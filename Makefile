@@ -81,6 +81,11 @@ bench-serve: ## compare headrace serve with llama-server over HTTP (MODEL=q4_0 R
 	@for package in $(if $(EMBEDDINGS),fastembed loguru mmh3 pillow py_rust_stemmers); do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done
 	@$(VENV) bench/serve.py $(if $(EMBEDDINGS),--embeddings) $(if $(MODEL),--model $(MODEL)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-service: ## the next turn after a restart and an eviction, and two models with room for one, beside llama-server's slots and router (ROUNDS=3)
+	@$(BUILD) --target products
+	@$(VENV) bench/disk_cache.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	@$(VENV) bench/router.py $(if $(ROUNDS),--rounds $(ROUNDS))
+
 bench-embeddings: ## texts per second of headrace.SentenceEncoder beside fastembed and sentence-transformers with the same MiniLM (ROUNDS=5; installs both into build/)
 	@$(BUILD) --target products
 	@for package in fastembed loguru mmh3 pillow py_rust_stemmers; do $(PYTHON) tools/setup.py --on-demand $$package --beside build/fastembed || exit 1; done

@@ -6,7 +6,8 @@
 The model has Qwen3-0.6B's shape and random weights unless another is named. A conversation of N tokens is
 read; then the next turn, a few tokens more, is asked for: of the same server, of one that was started anew
 with the folder of the first, with its files in the page cache and not, and of one without a folder. Times are
-until the first token.
+until the first token. llama-server does the same with its slots: after a restart the client has to restore
+the slot that it had saved, which counts, and after an eviction the prompt comes from --cache-ram.
 """
 
 import argparse
@@ -38,15 +39,23 @@ def start(model, threads, *flags):
     return Program("headrace serve", command, flags, llm.OUT / "disk_cache.log")
 
 
+def start_peer(model, threads, *flags):
+    command = [llm.peers() / "llama-server", "-m", model, "-t", threads, "-np", 1, "--no-warmup"]
+    return Program("llama-server", command, flags, llm.OUT / "disk_cache-llama-server.log")
+
+
+def post(server, path, body):
+    request = urllib.request.Request(
+        f"http://{HOST}:{server.port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=600) as response:
+        return json.load(response)
+
+
 def ask(server, tokens):
     """Milliseconds until the first token, and how many tokens were not computed."""
-    body = json.dumps({"prompt": tokens, "n_predict": 1, "temperature": 0}).encode()
-    request = urllib.request.Request(
-        f"http://{HOST}:{server.port}/completion", body, {"Content-Type": "application/json"}
-    )
     begin = time.perf_counter()
-    with urllib.request.urlopen(request, timeout=600) as response:
-        answer = json.load(response)
+    answer = post(server, "/completion", {"prompt": tokens, "n_predict": 1, "temperature": 0})
     return (time.perf_counter() - begin) * 1e3, answer["timings"]["cache_n"]
 
 
@@ -112,6 +121,55 @@ def one_round(model, threads, prompt, turn, first, folder):
     return times, cached
 
 
+def peer_round(model, threads, prompt, turn, first, folder):
+    """The same of llama-server, whose client saves and restores."""
+    prompt, folder = [first, *prompt], folder.resolve()
+    folder.mkdir(exist_ok=True)
+    flags = ["-c", 2 * (len(prompt) + len(turn) + 256) // 256 * 256, "--slot-save-path", folder]
+    times, cached = {}, {}
+
+    def measure(name, server, tokens, restore=0.0):
+        times[name], cached[name] = ask(server, tokens)
+        times[name] += restore
+
+    def next_turn():
+        return prompt + [token + len(times) for token in turn]
+
+    server = start_peer(model, threads, *flags)
+    measure("next turn, cold", server, next_turn())
+    server.stop()
+    server = start_peer(model, threads, *flags)
+    ask(server, prompt)
+    post(server, "/slots/0?action=save", {"filename": "conversation"})
+    measure("next turn, in the context", server, next_turn())
+    server.stop()
+    server = start_peer(model, threads, *flags)
+    begin = time.perf_counter()
+    post(server, "/slots/0?action=restore", {"filename": "conversation"})
+    measure(
+        "next turn, after a restart, page cache warm",
+        server,
+        next_turn(),
+        (time.perf_counter() - begin) * 1e3,
+    )
+    for other in range(2):
+        ask(server, [first + 1 + other, *prompt[1:]])
+    measure("next turn, after an eviction", server, next_turn())
+    server.stop()
+    return times, cached
+
+
+def show(name, rounds):
+    """Prints the medians; returns them."""
+    median = {case: statistics.median(one["ms"][case] for one in rounds) for case in rounds[0]["ms"]}
+    print(name)
+    for case, ms in median.items():
+        cached = rounds[0]["cached_tokens"][case]
+        part = ms / median["next turn, cold"]
+        print(f"  {case:45} {ms:9.1f} ms  {part:6.3f} of cold  {cached:6} tokens not computed")
+    return median
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path)
@@ -127,25 +185,21 @@ def main():
     model = options.model or llm.model_file("q8_0")
     prompt = [1000 + i * 7919 % 3000 for i in range(options.tokens - 1)]
     turn = [500 + i * 31 % 400 for i in range(options.turn)]
-    rounds = []
+    sides = {"headrace": one_round, "llama-server": peer_round}
+    rounds = {side: [] for side in sides}
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for number in range(options.rounds):
-            times, cached = one_round(
-                model, options.threads, prompt, turn, 4000 + 10 * number, Path(folder) / "cache"
-            )
-            rounds.append({"ms": times, "cached_tokens": cached})
-        files = list((Path(folder) / "cache").glob("*.kv"))
+            for side, measure in sides.items():
+                place = Path(folder) / side
+                times, cached = measure(model, options.threads, prompt, turn, 4000 + 10 * number, place)
+                rounds[side].append({"ms": times, "cached_tokens": cached})
+        files = list((Path(folder) / "headrace").glob("*.kv"))
         size = sum(file.stat().st_size for file in files) / len(files)
-    median = {name: statistics.median(one["ms"][name] for one in rounds) for name in rounds[0]["ms"]}
-    cold = median["next turn, cold"]
-    for name, ms in median.items():
-        cached = rounds[0]["cached_tokens"][name]
-        print(f"{name:45} {ms:9.1f} ms  {ms / cold:6.3f} of cold  {cached:6} tokens not computed")
+    medians = {side: show(side, of_side) for side, of_side in rounds.items()}
     print(f"a block of 64 tokens: {size / 2**20:.1f} MiB")
     if options.json:
-        options.json.write_text(
-            json.dumps({"rounds": rounds, "median_ms": median, "block_bytes": size}, indent=1)
-        )
+        result = {"rounds": rounds, "median_ms": medians, "block_bytes": size}
+        options.json.write_text(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":
