@@ -1,6 +1,7 @@
 #include "kernels/gemm/block_gemm_int8.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -232,14 +233,21 @@ void store_scale(const Int8Layout& layout, float value, size_t column, std::byte
         store_half(value, to + column * 2);
 }
 
+// The sums of four bytes each, without carries between them.
+uint32_t add_bytes(uint32_t a, uint32_t b) {
+    return ((a & 0x7f7f7f7f) + (b & 0x7f7f7f7f)) ^ ((a ^ b) & 0x80808080);
+}
+
 // Column `column` of a group of a panel that is `width` wide.
 void pack_group(const Int8Layout& layout, const BlockGroup& group, size_t column, size_t width,
                 std::byte* to) {
-    for (size_t i = 0; i < kBlockElements; ++i) {
-        const auto code = static_cast<std::byte>(group.codes[i] + layout.zero);
-        const size_t quad = i / 4 % (layout.nibbles ? 4 : 8);
-        std::byte& place = to[quad * width * 4 + column * 4 + i % 4];
-        place = layout.nibbles && i >= 16 ? place | code << 4 : code;
+    std::array<uint32_t, kBlockElements / 4> quads;
+    std::memcpy(quads.data(), group.codes, sizeof(quads));
+    for (uint32_t& quad : quads) quad = add_bytes(quad, layout.zero * 0x01010101u);
+    const size_t stored = layout.nibbles ? 4 : 8;
+    for (size_t i = 0; i < stored; ++i) {
+        const uint32_t quad = layout.nibbles ? quads[i] | quads[i + 4] << 4 : quads[i];
+        std::memcpy(to + i * width * 4 + column * 4, &quad, sizeof(quad));
     }
     std::byte* scales = to + layout.code_bytes(width);
     store_scale(layout, group.scale[0], column, scales);
