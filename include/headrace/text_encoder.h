@@ -111,6 +111,9 @@ public:
     TextScores rank(std::string_view query, const std::vector<std::string>& documents,
                     const EncodeCall& call = {}) const;
 
+    /// Of each text the tokens that embed() reads.
+    std::vector<TokenizedText> tokenize(const std::vector<std::string>& texts) const;
+
     const Tokenizer& tokenizer() const;
     const TextEncoderInfo& info() const;
     TextEncoderStatistics statistics() const;

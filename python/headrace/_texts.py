@@ -54,12 +54,6 @@ def vectors_of(encoder: TextEncoder, texts: list[str], first: int = 0) -> np.nda
         raise
 
 
-def tokens_of(encoder: TextEncoder, texts: list[str]) -> Iterator[tuple[list[int], list[int]]]:
-    """Of each text the tokens that the encoder reads, and their types."""
-    tokenizer, most = encoder.tokenizer, encoder.most_tokens
-    return (tokenizer.encode(text, most_tokens=most) for text in with_characters(texts))
-
-
 def check_batch_size(size: Any) -> None:
     if not isinstance(size, int) or size < 1:
         raise ValueError(f"batch_size is {size!r}; it must be a number of at least 1")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._core import TextEncoder
 from ._similarities import normalized, similarities, tensor
-from ._texts import batches, check_batch_size, several, texts_of, tokens_of, vectors_of
+from ._texts import batches, check_batch_size, several, texts_of, vectors_of, with_characters
 
 # Names that exporters give a model's file, in its folder or in that folder's "onnx"; the plain one first.
 _NAMES = ("model.onnx", "model.hrg", "model_optimized.onnx", "model_quantized.onnx")
@@ -180,7 +180,7 @@ class SentenceEncoder:
 
         As similarity's result: PyTorch's tensors where that is installed.
         """
-        rows = list(tokens_of(self._encoder, texts_of("texts", texts)))
+        rows = self._encoder.tokenize(with_characters(texts_of("texts", texts)))
         shape = (len(rows), max((len(ids) for ids, _ in rows), default=0))
         made = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
         made["input_ids"][:] = self._encoder.tokenizer.padding_id
@@ -300,7 +300,8 @@ class TextEmbedding:
 
     def token_count(self, texts: str | Iterable[str], batch_size: int = 1024, **options: Any) -> int:
         """Of all texts together, each cut as embed() cuts it, special tokens included."""
-        return sum(len(ids) for ids, _ in tokens_of(self._encoder, texts_of("texts", texts)))
+        rows = self._encoder.tokenize(with_characters(texts_of("texts", texts)))
+        return sum(len(ids) for ids, _ in rows)
 
     def query_embed(self, query: str | Iterable[str], **options: Any) -> Iterator[np.ndarray]:
         return self.embed(query)

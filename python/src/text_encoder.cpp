@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -105,6 +106,15 @@ void bind_text_encoder(nb::module_& m) {
             [](const TextEncoder& encoder, std::string_view query,
                const std::vector<std::string>& documents) { return encoder.rank(query, documents).scores; },
             nb::arg("query"), nb::arg("documents"), unlocked, "What the model gives for each document.")
+        .def(
+            "tokenize",
+            [](const TextEncoder& encoder, const std::vector<std::string>& texts) {
+                std::vector<std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>> made;
+                for (TokenizedText& text : encoder.tokenize(texts))
+                    made.emplace_back(std::move(text.ids), std::move(text.types));
+                return made;
+            },
+            nb::arg("texts"), unlocked, "Of each text the tokens that embed() reads, and their types.")
         .def_prop_ro("tokenizer", &TextEncoder::tokenizer, nb::rv_policy::copy)
         .def_prop_ro(
             "pooling", [](const TextEncoder& encoder) { return name_of(encoder.info().pooling); },

@@ -174,13 +174,17 @@ TextEncoder TextEncoder::load(const Graph& graph, const std::string& path,
 TextEncoder::TextEncoder(const Graph& graph, Tokenizer tokenizer, const TextEncoderOptions& options)
     : impl_(value_or_throw(Impl::make(graph, std::move(tokenizer), {}, options, ""))) {}
 
-TextVectors TextEncoder::embed(const std::vector<std::string>& texts, const EncodeCall& call) const {
+std::vector<TokenizedText> TextEncoder::tokenize(const std::vector<std::string>& texts) const {
     std::vector<TokenizedText> all;
     all.reserve(texts.size());
     for (const std::string& text : texts)
         all.push_back(impl_->tokenizer.encode(impl_->lower_cases ? in_lower_case(text) : text,
                                               {.most_tokens = impl_->info.most_tokens}));
-    return impl_->vectors(std::move(all), call);
+    return all;
+}
+
+TextVectors TextEncoder::embed(const std::vector<std::string>& texts, const EncodeCall& call) const {
+    return impl_->vectors(tokenize(texts), call);
 }
 
 TextVectors TextEncoder::embed_tokens(const std::vector<std::vector<std::int32_t>>& sequences,

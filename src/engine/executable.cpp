@@ -186,6 +186,7 @@ Result<std::shared_ptr<Executable::Impl>> compile_graph(Graph graph, const Compi
     passes.context.runs_on_cpu = impl->device.is_cpu;
     passes.context.uses_packed_kernels = impl->device.is_cpu && options.packed_kernels;
     passes.context.low_memory = options.memory == MemoryUse::low;
+    passes.context.threads = impl->threads();
     impl->stats.is_fast = is_faster(impl->device, options);
     passes.context.round_to_bf16 = impl->stats.is_fast && passes.context.uses_packed_kernels;
     passes.context.weights = block_format(options.weights);

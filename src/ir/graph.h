@@ -23,6 +23,8 @@ struct Constant {
     std::shared_ptr<const void> owner;  ///< keeps the bytes alive; null for caller-kept memory
     bool mapped = false;                ///< the bytes are a file's pages
     std::string key;                    ///< its name in a store outside graph files; empty: it has none
+    /// Null: the bytes are the elements. AlignedBytes and OnePassReader multiply.
+    std::shared_ptr<const ElementFactors> factors = nullptr;
 };
 
 enum class ValueKind : std::uint8_t { input, constant, state, result };

@@ -53,7 +53,12 @@ Status write_content(const Graph& graph, bool by_key, Put&& put) {
     pad_to(header.weights_offset);
     for (const auto& weight : encoded.weights) {
         pad_to(header.weights_offset + weight.offset);
-        append(weight.constant->bytes.data(), weight.constant->bytes.size());
+        AlignedBytes multiplied;
+        if (weight.constant->factors) {
+            HR_ASSIGN(multiplied, AlignedBytes::of(*weight.constant));
+        }
+        append(multiplied.data() ? multiplied.data() : weight.constant->bytes.data(),
+               weight.constant->bytes.size());
     }
     return success();
 }

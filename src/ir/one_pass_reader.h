@@ -15,7 +15,7 @@ namespace headrace {
 /// given back to the file that has it, so that no large constant is in memory beside what is made of it.
 class OnePassReader {
 public:
-    explicit OnePassReader(const ConstView& of) : next_(of.data), pages_(of.pages) {}
+    explicit OnePassReader(const ConstView& of) : next_(of.data), pages_(of.pages), factors_(of.factors) {}
     ~OnePassReader() { give_back(); }
     OnePassReader(const OnePassReader&) = delete;
     OnePassReader& operator=(const OnePassReader&) = delete;
@@ -28,10 +28,11 @@ public:
         give_back();
         read_ = {next_, count * sizeof(T)};
         next_ += read_.size();
-        if (is_constant_aligned(read_)) return reinterpret_cast<const T*>(read_.data());
+        if (!factors_ && is_constant_aligned(read_)) return reinterpret_cast<const T*>(read_.data());
         copy_.resize(std::max(copy_.size(), read_.size()));
         std::memcpy(copy_.data(), read_.data(), read_.size());
         give_back();
+        if (factors_) multiply(count);
         return reinterpret_cast<const T*>(copy_.data());
     }
     /// How many rows of so many bytes are read at a time: at least `least`, of which they are a multiple.
@@ -42,6 +43,11 @@ public:
     }
 
 private:
+    void multiply(std::size_t count) {
+        factors_->multiply(multiplied_, {reinterpret_cast<float*>(copy_.data()), count});
+        multiplied_ += count;
+    }
+
     void give_back() {
         if (pages_ && !read_.empty()) pages_->give_back(read_);
         read_ = {};
@@ -49,6 +55,8 @@ private:
 
     const std::byte* next_;
     const FilePages* pages_;
+    const ElementFactors* factors_;
+    std::size_t multiplied_ = 0;  // elements
     std::span<const std::byte> read_;
     std::vector<std::byte> copy_;  // its memory is aligned as operator new aligns
 };

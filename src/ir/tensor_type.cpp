@@ -34,6 +34,20 @@ std::string TensorType::str() const {
     return text;
 }
 
+void ElementFactors::multiply(std::size_t first, std::span<float> elements) const {
+    for (std::size_t i = 0; i < elements.size();) {
+        const std::size_t at = first + i, run = std::min(elements.size() - i, within - at % within);
+        const double factor = values[at / within % values.size()];
+        for (float& x : elements.subspan(i, run)) x = static_cast<float>(x * factor);
+        i += run;
+    }
+}
+
+ContentHash ElementFactors::hash() const {
+    const ContentHash hash = content_hash(values.data(), values.size() * sizeof(double));
+    return {hash.low ^ within, hash.high};
+}
+
 Status TensorType::check() const {
     if (rank() > kMaxRank)
         return invalid("rank {} of shape {} exceeds {}", rank(), headrace::str(shape), kMaxRank);

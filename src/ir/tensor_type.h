@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/content_hash.h"
 #include "base/result.h"
 #include "ir/block_format.h"
 #include "ir/dim.h"
@@ -14,6 +15,17 @@
 namespace headrace {
 
 class FilePages;
+
+/// What the elements of a constant of f32 are multiplied with to be what it stands for: element i with
+/// values[i / within % values.size()]. So weights of a file stay there whose factors a graph knows.
+struct ElementFactors {
+    std::vector<double> values;
+    std::size_t within = 1;  ///< elements that follow one another with one factor
+
+    /// Of elements [first, first + elements.size()), in their place.
+    void multiply(std::size_t first, std::span<float> elements) const;
+    ContentHash hash() const;
+};
 
 inline constexpr int kMaxRank = 8;
 
@@ -53,6 +65,8 @@ struct ConstView {
     const std::byte* data = nullptr;  ///< null: the optional operand is absent
     BlockFormat format = BlockFormat::plain;
     const FilePages* pages = nullptr;  ///< of a constant: where OnePassReader gives back what it has read
+    const ElementFactors* factors =
+        nullptr;  ///< of a constant: for OnePassReader, which others are not given
 
     explicit operator bool() const { return data != nullptr; }
     int rank() const { return static_cast<int>(shape.size()); }

@@ -162,9 +162,11 @@ struct RoiAlign {
         return mode == RegionPooling::avg ? total / static_cast<double>(count) : most;
     }
 
-    static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs&) {
+    /// A point takes some 40 operations; how many there are by the regions' size only runs know.
+    static Cost cost(const Operands&, std::span<const TensorType> out, const Attrs& a) {
         const auto bytes = static_cast<double>(out[0].bytes());
-        return {40 * bytes, 5 * bytes};
+        const double ratio = static_cast<double>(std::max<std::int64_t>(a.sampling_ratio, 2));
+        return {40 * ratio * ratio * static_cast<double>(out[0].elements()), 5 * bytes};
     }
     static std::vector<Sample> samples() {
         const auto sample = [](DType t, NamedAttrs attrs) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "ir/constant.h"
 #include "ir/kernel_error.h"
+#include "ir/shared_forms.h"
 
 namespace headrace {
 namespace {
@@ -12,12 +15,14 @@ namespace {
 /// Of operations: below, a reference kernel takes some milliseconds at most.
 constexpr double kManyOperations = 1e7;
 
+using Constants = std::vector<std::shared_ptr<const Constant>>;
+
 /// Runs a node's kernel on constants.
 class Evaluation {
 public:
     explicit Evaluation(const Graph& graph) : graph_(graph) {}
 
-    Result<std::vector<std::shared_ptr<const Constant>>> run(const Node& node) {
+    Result<Constants> run(const Node& node) {
         const std::size_t count = node.inputs.size() + node.outputs.size();
         shapes_.reserve(count);  // views point into it
         std::vector<ConstView> in;
@@ -32,7 +37,7 @@ public:
         // A kernel may ask for every operand it declares.
         in.resize(std::max(in.size(), node.op->operands.size()));
         std::vector<MutView> out;
-        std::vector<std::shared_ptr<const Constant>> results;
+        Constants results;
         for (ValueId id : node.outputs) {
             const TensorType& type = graph_.value(id).type;
             HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "a folded constant"));
@@ -94,8 +99,33 @@ const KernelDef* folding_kernel(const Graph& graph, const Node& node) {
     return nullptr;
 }
 
+namespace {
+
+/// The result of a node with one, which graphs of the same constants share where it is large.
+Result<Constants> shared_result(const Graph& graph, const Node& node) {
+    std::vector<const Constant*> sources;
+    std::string what(node.op->name);
+    for (const AttrValue& attr : node.op->attr_values(node.attrs.get())) what += "|" + text_of(attr);
+    for (const ValueId id : node.inputs) {
+        what += "|" + (id == kNoValue ? "none" : graph.value(id).type.str());
+        if (id != kNoValue) sources.push_back(graph.value(id).constant.get());
+    }
+    const std::size_t bytes = graph.value(node.outputs[0]).type.bytes();
+    const auto run = [&]() -> Result<SharedForms::Form> {
+        HR_ASSIGN(const Constants results, Evaluation(graph).run(node));
+        return SharedForms::Form(results[0]->owner, results[0]->bytes.data());
+    };
+    HR_ASSIGN(const auto form, SharedForms::all().get(sources, what, run));
+    return Constants{own_constant(form, bytes)};
+}
+
+}  // namespace
+
 Status make_constant(Graph& graph, const Node& node) {
-    auto results = Evaluation(graph).run(node);
+    constexpr std::size_t kWorthSharing = std::size_t{64} << 10;
+    const bool is_shared =
+        node.outputs.size() == 1 && graph.value(node.outputs[0]).type.bytes() >= kWorthSharing;
+    auto results = is_shared ? shared_result(graph, node) : Evaluation(graph).run(node);
     if (!results.ok()) return results.error().within(node.title());
     const FilePages pages;
     for (ValueId id : node.inputs)

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "base/file_pages.h"
@@ -63,25 +65,39 @@ std::optional<Affine> affine_of(const Graph& graph, const Node& norm) {
     return a;
 }
 
-Result<ValueId> add_constant(Graph& graph, TensorType type, AlignedBuffer bytes) {
+ValueId add_constant(Graph& graph, TensorType type, std::shared_ptr<const Constant> constant) {
     graph.values.push_back({.kind = ValueKind::constant, .type = std::move(type)});
-    graph.values.back().constant = own_constant(std::move(bytes));
+    graph.values.back().constant = std::move(constant);
     return static_cast<ValueId>(graph.values.size() - 1);
 }
 
-/// The filter with each output channel's elements multiplied; they lie `inner` apart in blocks of `inner`.
-Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t inner,
-                              const FilePages& pages) {
+/// Whether the factors stay beside a filter, which is multiplied as it is packed, so that it is not in memory
+/// twice. What devices and files of quantised weights read has its elements.
+bool stays_beside_factors(const TensorType& filter, const PassContext& context) {
+    constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
+    return context.runs_on_cpu && context.weights == BlockFormat::plain && filter.bytes() >= kLeastBytes;
+}
+
+/// The filter with each output channel's elements multiplied; `within` of them follow one another.
+Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t within,
+                              const PassContext& context) {
     const TensorType type = graph.value(conv.inputs[kFilter]).type;
-    HR_ASSIGN(auto bytes, AlignedBuffer::allocate(type.bytes(), "a folded filter"));
-    const FloatList from = list_of(graph, conv, kFilter);
-    float* to = reinterpret_cast<float*>(bytes.data());
-    const auto count = static_cast<std::size_t>(type.elements());
-    for (std::size_t i = 0, channel = 0; i < count; channel = (channel + 1) % a.factor.size())
-        for (const std::size_t end = i + inner; i < end; ++i)
-            to[i] = static_cast<float>(from[i] * a.factor[channel]);
-    pages.give_back(graph.value(conv.inputs[kFilter]).constant->bytes);
-    return add_constant(graph, type, std::move(bytes));
+    const Constant& plain = *graph.value(conv.inputs[kFilter]).constant;
+    ElementFactors factors{a.factor, within};
+    if (plain.factors)
+        std::ranges::transform(a.factor, plain.factors->values, factors.values.begin(), std::multiplies());
+    Constant multiplied{.bytes = plain.bytes,
+                        .owner = plain.owner,
+                        .mapped = plain.mapped,
+                        .key = "",
+                        .factors = std::make_shared<const ElementFactors>(std::move(factors))};
+    if (!stays_beside_factors(type, context)) {
+        const FilePages pages;
+        HR_ASSIGN(auto elements, AlignedBytes::of(multiplied, &pages));
+        const auto owner = std::make_shared<const AlignedBytes>(std::move(elements));
+        multiplied = {.bytes = {owner->data(), type.bytes()}, .owner = owner, .key = ""};
+    }
+    return add_constant(graph, type, std::make_shared<const Constant>(std::move(multiplied)));
 }
 
 Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
@@ -92,7 +108,7 @@ Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
     float* to = reinterpret_cast<float*>(bytes.data());
     for (std::size_t c = 0; c < a.factor.size(); ++c)
         to[c] = static_cast<float>((from ? from[c] : 0.0) * a.factor[c] + a.offset[c]);
-    return add_constant(graph, type, std::move(bytes));
+    return add_constant(graph, type, own_constant(std::move(bytes)));
 }
 
 /// Of the filter's output channels: the number of elements that follow in memory for each of them.
@@ -113,7 +129,6 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     const auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
     std::int64_t folded = 0;
-    const FilePages pages;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& norm = graph.nodes[i];
         if (!is(norm, "batch_normalization")) continue;
@@ -128,7 +143,7 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
         const auto affine = affine_of(graph, norm);
         if (!affine) continue;
         HR_ASSIGN(const ValueId filter,
-                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), pages));
+                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), context));
         HR_ASSIGN(const ValueId bias, moved_bias(graph, conv, *affine));
         Node& changed = graph.nodes[static_cast<std::size_t>(at)];
         changed.inputs = {changed.inputs[0], filter, bias};

@@ -1,32 +1,22 @@
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/file_pages.h"
 #include "ir/constant.h"
 #include "ops/catalog.h"
 #include "passes/eliminate_dead_code.h"
 #include "passes/evaluate.h"
+#include "passes/exact_blocks.h"
 #include "passes/fused_matmul.h"
 #include "passes/pass.h"
 #include "passes/rewrite.h"
 
 namespace headrace {
 namespace {
-
-/// A constant matrix (whole - zero_point) · scale, with a scale for each block of elements.
-struct LinearMatrix {
-    const Value* whole = nullptr;
-    const Value* scale = nullptr;
-    const Value* zero_point = nullptr;  ///< null: zeros
-    bool transposed = false;            ///< the product reads the transpose of the matrix
-};
 
 constexpr DTypeSet kWhole{DType::i4, DType::u4, DType::i8, DType::u8};
 
@@ -52,175 +42,12 @@ std::optional<LinearMatrix> linear_matrix(const Graph& graph, ValueId b) {
     return m;
 }
 
-int element(const Value& v, std::int64_t i) {
-    const auto* bytes = v.constant->bytes.data();
-    if (bits_of(v.type.dtype) == 8) {
-        const auto byte = std::to_integer<int>(bytes[i]);
-        return v.type.dtype == DType::i8 && byte > 127 ? byte - 256 : byte;
-    }
-    const int nibble = std::to_integer<int>(bytes[i / 2] >> (i % 2 * 4)) & 15;
-    return v.type.dtype == DType::i4 && nibble > 7 ? nibble - 16 : nibble;
-}
-
-/// Reads a matrix as rows of the product's columns: row n, inner element k.
-class BlockReader {
-public:
-    BlockReader(const LinearMatrix& m, bool inner_first) : m_(m), inner_first_(inner_first) {
-        const Shape& shape = m.whole->type.shape;
-        columns_ = shape[1].size();
-        rows_ = shape[!inner_first ? 0 : 1].size();
-        inner_ = shape[inner_first ? 0 : 1].size();
-        const Shape& scales = m.scale->type.shape;
-        const int rank = static_cast<int>(scales.size());
-        const std::int64_t down = rank > 1 ? scales[0].size() : 1,
-                           across = rank > 0 ? scales.back().size() : 1;
-        row_block_ = shape[0].size() / down;
-        column_block_ = columns_ / across;
-        scale_columns_ = across;
-    }
-
-    std::int64_t rows() const { return rows_; }
-    std::int64_t inner() const { return inner_; }
-    /// Whether so many inner elements, which divide a block of 32, have one scale.
-    bool has_one_scale_per(std::int64_t elements) const {
-        return inner_ % kBlockElements == 0 && (inner_first_ ? row_block_ : column_block_) % elements == 0;
-    }
-    /// A row's codes from element k on.
-    void codes(std::int64_t row, std::int64_t k, std::span<int> to) const {
-        const std::int64_t first = at(row, k), step = inner_first_ ? columns_ : 1;
-        const DType type = m_.whole->type.dtype;
-        if (bits_of(type) != 8) {
-            for (std::int64_t i = 0; int& code : to) code = element(*m_.whole, first + step * i++);
-            return;
-        }
-        const std::byte* from = m_.whole->constant->bytes.data() + first;
-        const int sign = type == DType::i8 ? 128 : 0;
-        for (std::int64_t i = 0; int& code : to)
-            code = (std::to_integer<int>(from[step * i++]) ^ sign) - sign;
-    }
-    std::int64_t scale_index(std::int64_t row, std::int64_t k) const {
-        const std::int64_t i = at(row, k);
-        return i / columns_ / row_block_ * scale_columns_ + i % columns_ / column_block_;
-    }
-    float scale(std::int64_t index) const {
-        float value;  // f32, as the matrix that it makes; memory that a caller lent may lie anywhere
-        std::memcpy(&value,
-                    m_.scale->constant->bytes.data() + sizeof(value) * static_cast<std::size_t>(index),
-                    sizeof(value));
-        return value;
-    }
-    int zero_point(std::int64_t index) const { return m_.zero_point ? element(*m_.zero_point, index) : 0; }
-    /// The scale that a row has in all its blocks.
-    std::optional<float> scale_of_row(std::int64_t row) const {
-        const float first = scale(scale_index(row, 0));
-        for (std::int64_t k = 0; k < inner_; k += kBlockElements)
-            if (scale(scale_index(row, k)) != first) return std::nullopt;
-        return first;
-    }
-
-private:
-    std::int64_t at(std::int64_t row, std::int64_t k) const {
-        return inner_first_ ? k * columns_ + row : row * columns_ + k;
-    }
-
-    LinearMatrix m_;
-    bool inner_first_;
-    std::int64_t columns_, rows_, inner_, row_block_, column_block_, scale_columns_;
-};
-
-bool fits_half(float value) { return std::isfinite(value) && half_to_float(float_to_half(value)) == value; }
-
-/// Stores what the type holds: in f16 exactly, else false.
-bool store(float value, bool is_half, std::byte* to) {
-    if (is_half ? !fits_half(value) : !std::isfinite(value)) return false;
-    is_half ? store_half(value, to) : static_cast<void>(std::memcpy(to, &value, sizeof(value)));
-    return true;
-}
-
-/// Two blocks of 16 as one, exactly, or false where the format cannot say it.
-bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
-                std::byte* to) {
-    constexpr int kHalf = kBlockElements / 2;
-    int codes[2][kHalf], zeros[2];
-    for (int half = 0; half < 2; ++half, k += kHalf) {
-        const std::int64_t index = matrix.scale_index(row, k);
-        if (!store(matrix.scale(index), false, to + half * 4)) return false;
-        zeros[half] = matrix.zero_point(index);
-        matrix.codes(row, k, codes[half]);
-    }
-    to += 8;
-    if (format == BlockFormat::q8_16_f32) {
-        for (int half = 0; half < 2; ++half)
-            for (int code : codes[half]) {
-                if (code - zeros[half] < -128 || code - zeros[half] > 127) return false;
-                *to++ = static_cast<std::byte>(code - zeros[half]);
-            }
-        return true;
-    }
-    const auto pair = [&](int low, int high) {
-        return static_cast<std::byte>((low - lowest) | (high - lowest) << 4);
-    };
-    *to++ = pair(zeros[0], zeros[1]);
-    for (int i = 0; i < kHalf; ++i) *to++ = pair(codes[0][i], codes[1][i]);
-    return true;
-}
-
-/// One block, exactly, or false where the format cannot say it. Scales may be left to what follows the
-/// product.
-bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockFormat format, int lowest,
-                 bool has_scales, std::byte* to) {
-    if (has_blocks_of_16(format)) return write_pair(matrix, row, k, format, lowest, to);
-    const std::int64_t index = matrix.scale_index(row, k);
-    const float scale = has_scales ? matrix.scale(index) : 1;
-    const int zero = matrix.zero_point(index);
-    const bool is_half = is_of_ggml(format);
-    if (!store(scale, is_half, to)) return false;
-    to += is_half ? 2 : 4;
-    int codes[kBlockElements];
-    matrix.codes(row, k, codes);
-    for (int& code : codes) code -= zero;
-    const auto [least, most] = std::minmax_element(codes, codes + kBlockElements);
-    if (format == BlockFormat::q8_0 || format == BlockFormat::q8_0_f32) {
-        if (*least < -128 || *most > 127) return false;
-        for (int i = 0; i < kBlockElements; ++i) to[i] = static_cast<std::byte>(codes[i]);
-        return true;
-    }
-    int shift = 8;
-    if (format == BlockFormat::q4_0 || format == BlockFormat::q4_0_f32) {
-        if (*least < -8 || *most > 7) return false;
-    } else {  // value = scale · stored + minimum, where the stored codes are the given ones from 0 on
-        shift = zero - lowest;
-        if (!store(-scale * static_cast<float>(shift), is_half, to)) return false;
-        to += is_half ? 2 : 4;
-    }
-    for (int i = 0; i < kBlockElements / 2; ++i)
-        to[i] = static_cast<std::byte>((codes[i] + shift) | (codes[i + kBlockElements / 2] + shift) << 4);
-    return true;
-}
-
-Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, BlockFormat format,
-                                                     int lowest, bool has_scales) {
-    const TensorType type{DType::f32, {matrix.rows(), matrix.inner()}, format};
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "block weights"));
-    // Rows of the product's columns lie side by side in most files: as many as share a line of the cache.
-    constexpr std::int64_t kRowsAtOnce = 64;
-    const std::size_t block = block_bytes(format);
-    const std::int64_t blocks = matrix.inner() / kBlockElements;
-    for (std::int64_t first = 0; first < matrix.rows(); first += kRowsAtOnce)
-        for (std::int64_t at = 0; at < blocks; ++at)
-            for (std::int64_t row = first; row < std::min(first + kRowsAtOnce, matrix.rows()); ++row) {
-                std::byte* to = buffer.data() + static_cast<std::size_t>(row * blocks + at) * block;
-                if (!write_block(matrix, row, at * kBlockElements, format, lowest, has_scales, to))
-                    return std::shared_ptr<const Constant>();
-            }
-    return own_constant(std::move(buffer));
-}
-
 /// How scales are stored.
 enum class Scales { in_f16, of_rows, in_f32, of_halves };
 
 /// The matrix as a constant in the smallest format that says it exactly; no constant where none does.
-Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, Scales scales) {
+Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, Scales scales,
+                             const BlockWork& work) {
     Value made{.kind = ValueKind::constant, .name = m.whole->name};
     const DType type = m.whole->type.dtype;
     using enum BlockFormat;
@@ -229,7 +56,8 @@ Result<Value> block_constant(const LinearMatrix& m, const BlockReader& matrix, S
     if (bits_of(type) == 4) formats = is_f32 ? std::vector{q4_0_f32, q4_1_f32} : std::vector{q4_0, q4_1};
     if (scales == Scales::of_halves) formats = {bits_of(type) == 4 ? q4_16_f32 : q8_16_f32};
     for (BlockFormat format : formats) {
-        HR_ASSIGN(made.constant, exact_blocks(matrix, format, type == DType::i4 ? -8 : 0, has_scales));
+        const BlockForm form{format, type == DType::i4 ? -8 : 0, has_scales};
+        HR_ASSIGN(made.constant, exact_blocks(matrix, form, work));
         made.type = {DType::f32, {matrix.rows(), matrix.inner()}, format};
         if (made.constant) break;
     }
@@ -256,7 +84,10 @@ struct Blocks {
     ValueId scales = kNoValue;  ///< what the product's columns are multiplied by; else the blocks have them
 };
 
-Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, bool may_be_ours) {
+Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, const PassContext& context,
+                         const FilePages& pages) {
+    const bool may_be_ours = context.runs_on_cpu && context.uses_packed_kernels;
+    const BlockWork work{pages, context.threads};
     const BlockReader matrix(m, transpose_b == m.transposed);
     Blocks blocks;
     const bool is_whole = matrix.has_one_scale_per(kBlockElements);
@@ -265,14 +96,14 @@ Result<Blocks> blocks_of(Graph& graph, const LinearMatrix& m, bool transpose_b, 
         graph.values.push_back(std::move(value));
         return static_cast<ValueId>(graph.values.size() - 1);
     };
-    HR_ASSIGN(Value made, block_constant(m, matrix, is_whole ? Scales::in_f16 : Scales::of_halves));
+    HR_ASSIGN(Value made, block_constant(m, matrix, is_whole ? Scales::in_f16 : Scales::of_halves, work));
     std::optional<Value> scales;
     if (!made.constant && is_whole) {
         HR_ASSIGN(scales, scales_of_rows(matrix));
         if (scales) {
-            HR_ASSIGN(made, block_constant(m, matrix, Scales::of_rows));
+            HR_ASSIGN(made, block_constant(m, matrix, Scales::of_rows, work));
         } else if (may_be_ours) {
-            HR_ASSIGN(made, block_constant(m, matrix, Scales::in_f32));
+            HR_ASSIGN(made, block_constant(m, matrix, Scales::in_f32, work));
         }
     }
     if (!made.constant) return blocks;
@@ -338,11 +169,8 @@ Result<Counts> fold_dequantize_into_matmul(Graph& graph, const PassContext& cont
         if (!matrix || !has_plain_end) continue;
         const auto [it, fresh] = made.try_emplace({product->b, product->transpose_b});
         if (fresh) {
-            const std::shared_ptr<const Constant> plain = matrix->whole->constant;
-            HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b,
-                                            context.runs_on_cpu && context.uses_packed_kernels));
+            HR_ASSIGN(it->second, blocks_of(graph, *matrix, product->transpose_b, context, pages));
             matrices += it->second.matrix != kNoValue;
-            pages.give_back(plain->bytes);
         }
         const auto [blocks, scales] = it->second;
         if (blocks == kNoValue) {

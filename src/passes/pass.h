@@ -53,6 +53,7 @@ struct PassContext {
     bool low_memory = false;
     /// Smaller matrices are not worth the loss.
     std::size_t least_quantized_bytes = std::size_t{64} << 10;
+    int threads = 1;  ///< for making constants
 };
 
 /// A function from graph to graph, in time linear in the graph's size. It receives a graph that passes

@@ -86,7 +86,11 @@ ContentHash PackedCache::hash_uses(const Graph& graph, int threads) {
 ContentHash PackedCache::read_content(const Constant& constant) const {
     const ContentHash content = content_hash(constant.bytes.data(), constant.bytes.size());
     pages_.give_back(constant.bytes);
-    return content;
+    if (!constant.factors) return content;
+    std::string parts;
+    append(parts, content);
+    append(parts, constant.factors->hash());
+    return hash_of(parts);
 }
 
 ContentHash PackedCache::content_of(const Constant* constant) {

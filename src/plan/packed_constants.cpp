@@ -1,6 +1,7 @@
 #include "plan/packed_constants.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -8,19 +9,9 @@
 #include "base/parallel.h"
 #include "ir/constant.h"
 #include "ir/packed_growth.h"
-#include "plan/shared_forms.h"
+#include "ir/shared_forms.h"
 
 namespace headrace {
-namespace {
-
-/// A packed form, and who has the plain one. Callers' own memory has no owner, and may change.
-struct OwnedForm {
-    AlignedBuffer bytes;
-    std::shared_ptr<const void> plain;
-};
-
-}  // namespace
-
 void PackedConstants::use_cache(const Graph& graph, const std::string& folder, int threads) {
     const std::lock_guard lock(mutex_);
     cache_.emplace(graph, folder, threads, pages_);
@@ -88,36 +79,45 @@ Status PackedConstants::fill(Form& form, const Names& names, const Graph& graph,
     form.is_mapped = form.data != nullptr;
     form.has_grown = grows_weights(*use.kernel, Operands(types), attrs);
     if (form.is_mapped) return success();
-    const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
-    const bool is_shared = value.constant->owner != nullptr;
-    const std::string& kernel = names.key->second;
     is_kept_ = false;
-    if (is_shared) form.data = SharedForms::all().find(*value.constant, kernel);
-    if (form.data) return success();
-    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(form.bytes, "packed weights"));
-    AlignedBytes aligned;
-    const std::byte* plain = value.constant->bytes.data();
-    if (!use.kernel->packs_in_one_pass) {
-        HR_ASSIGN(aligned, AlignedBytes::of(*value.constant, &pages_));
-        plain = aligned.data();
-    }
-    const auto shape = value.type.sizes();
-    use.kernel->pack({value.type.dtype, shape, plain, value.type.format, &pages_}, attrs, buffer.data());
-    const auto owned = std::make_shared<const OwnedForm>(OwnedForm{std::move(buffer), value.constant->owner});
-    form.data = {owned, owned->bytes.data()};
-    if (is_shared) SharedForms::all().add(*value.constant, kernel, form.data);
-    pages_.give_back(value.constant->bytes);
+    const Value& value = graph.value(use.node->inputs[use.kernel->packed_operand]);
+    const std::array<const Constant*, 1> sources{value.constant.get()};
+    const auto pack = [&] { return packed(value, *use.kernel, attrs, form.bytes); };
+    HR_ASSIGN(form.data, SharedForms::all().get(sources, names.key->second, pack));
     return success();
 }
 
-Result<std::shared_ptr<const std::byte>> PackedConstants::aligned(const Constant& constant) {
+Result<SharedForms::Form> PackedConstants::packed(const Value& value, const KernelDef& kernel,
+                                                  const void* attrs, std::size_t bytes) const {
+    const Constant& constant = *value.constant;
+    HR_ASSIGN(auto buffer, AlignedBuffer::allocate(bytes, "packed weights"));
+    AlignedBytes aligned;
+    const auto shape = value.type.sizes();
+    ConstView plain{value.type.dtype,  shape,   constant.bytes.data(),
+                    value.type.format, &pages_, constant.factors.get()};
+    if (!kernel.packs_in_one_pass) {
+        HR_ASSIGN(aligned, AlignedBytes::of(constant, &pages_));
+        plain.data = aligned.data();
+        plain.factors = nullptr;  // AlignedBytes has multiplied
+    }
+    kernel.pack(plain, attrs, buffer.data());
+    pages_.give_back(constant.bytes);
+    return shared_bytes(std::move(buffer));
+}
+
+Result<SharedForms::Form> PackedConstants::aligned(const Constant& constant) {
     const std::lock_guard lock(mutex_);
     auto& found = aligned_[&constant];
     if (found) return found;
-    HR_ASSIGN(auto plain, AlignedBytes::of(constant, &pages_));
-    const auto owner = std::make_shared<const AlignedBytes>(std::move(plain));
-    pages_.give_back(constant.bytes);
-    return found = {owner, owner->data()};
+    const auto copy = [&]() -> Result<SharedForms::Form> {
+        HR_ASSIGN(auto plain, AlignedBytes::of(constant, &pages_));
+        const auto owner = std::make_shared<const AlignedBytes>(std::move(plain));
+        pages_.give_back(constant.bytes);
+        return SharedForms::Form(owner, owner->data());
+    };
+    const std::array<const Constant*, 1> sources{&constant};
+    HR_ASSIGN(found, SharedForms::all().get(sources, "aligned", copy));
+    return found;
 }
 
 void PackedConstants::keep() {
@@ -141,7 +141,8 @@ std::size_t PackedConstants::mapped_bytes() const {
 std::size_t PackedConstants::aligned_bytes() const {
     const std::lock_guard lock(mutex_);
     std::size_t total = 0;
-    for (const auto& [constant, copy] : aligned_) total += copy ? constant->bytes.size() : 0;
+    for (const auto& [constant, copy] : aligned_)
+        total += copy && constant->mapped ? constant->bytes.size() : 0;
     return total;
 }
 

@@ -12,6 +12,7 @@
 #include "base/file_pages.h"
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/shared_forms.h"
 #include "plan/packed_cache.h"
 
 namespace headrace {
@@ -41,7 +42,7 @@ public:
 
     std::size_t bytes() const;
     std::size_t mapped_bytes() const;   ///< of those, pages of the cache's file
-    std::size_t aligned_bytes() const;  ///< of plain ones, copies that aligned() made
+    std::size_t aligned_bytes() const;  ///< of those of files, copies that aligned() made
     std::size_t grown_bytes() const;    ///< of bytes(), those of kernels that grow weights
 
 private:
@@ -67,6 +68,8 @@ private:
     static Key key_of(const Graph& graph, const Use& use);
     ContentHash name_of(const Key& key);
     Status fill(Form& form, const Names& names, const Graph& graph, const Use& use);
+    Result<SharedForms::Form> packed(const Value& value, const KernelDef& kernel, const void* attrs,
+                                     std::size_t bytes) const;
 
     mutable std::mutex mutex_;
     std::map<Key, Form> packed_;

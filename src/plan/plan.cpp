@@ -144,7 +144,7 @@ void pack(const Plan& plan, const PlanOptions& options, PackedConstants& packed,
 
 Status add_aligned(Plan& plan, ValueId id, PackedConstants& packed) {
     const Value& value = plan.graph.value(id);
-    if (value.kind != ValueKind::constant || is_constant_aligned(value.constant->bytes)) return success();
+    if (value.kind != ValueKind::constant || is_readable_in_place(*value.constant)) return success();
     HR_ASSIGN(plan.aligned[value.constant.get()], packed.aligned(*value.constant));
     return success();
 }
@@ -152,8 +152,9 @@ Status add_aligned(Plan& plan, ValueId id, PackedConstants& packed) {
 /// Whether a node only copies bytes of an operand, wherever they lie: of a vocabulary in a file, the pages
 /// that are needed.
 bool only_copies(const Plan& plan, const Node& node, const NodePlan& chosen, std::size_t operand) {
+    const Value& read = plan.graph.value(node.inputs[operand]);
     return is(node, "gather") && operand == 0 && chosen.implementation != Implementation::native &&
-           plan.graph.value(node.inputs[operand]).type.format == BlockFormat::plain;
+           read.type.format == BlockFormat::plain && (!read.constant || !read.constant->factors);
 }
 
 /// What a node on the CPU reads of constants.

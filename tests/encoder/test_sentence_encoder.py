@@ -89,6 +89,8 @@ def test_the_configuration_of_sentences_has_a_name_by_the_model(tmp_path: Path, 
     encoder = SentenceEncoder(folder)
     assert encoder.max_seq_length == 9
     np.testing.assert_allclose(encoder.encode(["MILL Stone"]), encoder.encode(["mill stone"]))
+    of_capitals, of_small = (encoder.tokenize([text])["input_ids"] for text in ("MILL Stone", "mill stone"))
+    np.testing.assert_array_equal(of_capitals, of_small)
     as_written = SentenceEncoder(write_folder(tmp_path / "other", {"pooling_mode": "mean"}))
     assert np.abs(as_written.encode("MILL Stone") - as_written.encode("mill stone")).max() > 0.1
 

@@ -118,6 +118,23 @@ TEST(GraphFile, StoresSharedConstantsOnceAndSharesThemAgain) {
     EXPECT_GT(graph_bytes(graph).value().size(), before);
 }
 
+TEST(GraphFile, HasElementsTimesTheirFactors) {
+    const std::vector<float> elements{1, 2, 3, 4};
+    const Constant multiplied{.bytes = std::as_bytes(std::span(elements)),
+                              .owner = nullptr,
+                              .key = "",
+                              .factors = std::make_shared<const ElementFactors>(ElementFactors{{2, -1}, 2})};
+    GraphBuilder b;
+    const ValueId w = b.constant({DType::f32, {4}}, std::make_shared<const Constant>(multiplied)).value();
+    EXPECT_TRUE(b.mark_output("y", b.op(*find_sample_op("sum"), {w, w}).value()[0]).ok());
+    const auto loaded = from_bytes(graph_bytes(b.finish().value()).value());
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    const auto read = std::ranges::find(loaded.value().values, ValueKind::constant, &Value::kind)->constant;
+    EXPECT_EQ(read->factors, nullptr);
+    const auto* written = reinterpret_cast<const float*>(read->bytes.data());
+    EXPECT_EQ(std::vector(written, written + 4), (std::vector<float>{2, 4, -3, -4}));
+}
+
 TEST(GraphFile, IsMappedNotCopied) {
     const TemporaryFolder folder;
     const std::string path = folder / "graph.hdr";

@@ -31,6 +31,19 @@ TEST(RoiAlign, ReadsNothingOutsideTheImages) {
     EXPECT_EQ(values("roi_align", {counted(4, 4), roi, image})[0], 0);
 }
 
+TEST(RoiAlign, OfManyPointsIsNotComputedWhileAModelIsRead) {
+    const OpDef& op = *find_op("roi_align");
+    const TensorType x{DType::f32, {1, 1, 4, 4}}, regions{DType::f32, {1, 4}}, images{DType::i64, {1}};
+    const std::vector<const TensorType*> operands{&x, &regions, &images};
+    const auto flops = [&](std::int64_t ratio) {
+        const AttrBox attrs = op.make_attrs({{"sampling_ratio", ratio}}).value();
+        const auto out = op.infer(Operands(operands), attrs.get()).value();
+        return op.cost(Operands(operands), out, attrs.get()).flops;
+    };
+    EXPECT_EQ(flops(4), 4 * flops(2));
+    EXPECT_GT(flops(4096), 5e8);
+}
+
 TEST(RoiAlign, NamesWhatDoesNotFit) {
     const TensorType x{DType::f32, {1, 2, 4, 4}}, images{DType::i64, {3}};
     EXPECT_THAT(infer_error("roi_align", {x, TensorType{DType::f32, {2, 4}}, images}),

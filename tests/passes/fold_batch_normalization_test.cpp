@@ -52,6 +52,26 @@ TEST(FoldBatchNormalization, KnowsWhereTheChannelsOfEachLayoutAre) {
         }
 }
 
+TEST(FoldBatchNormalization, LeavesLargeFiltersWhereTheyAreBesideTheirFactors) {
+    for (const std::string layout : {"oihw", "hwio"})
+        for (const bool on_cpu : {true, false}) {
+            Normalized t;
+            const Shape shape = layout == "oihw" ? Shape{4, 4096, 1, 1} : Shape{1, 1, 4096, 4};
+            const ValueId filter = t.constant("w", shape, 5);
+            const ValueId conv =
+                t.op("conv2d", {t.input("x", {1, 4096, 1, 2}), filter}, {{"filter_layout", layout}});
+            t.output("y", t.norm(t.norm(conv)));
+            Graph graph = t.finish();
+            const Graph before = graph;
+            run_pass("fold_batch_normalization", graph, {.runs_on_cpu = on_cpu});
+            EXPECT_EQ(formula(graph, "y").substr(0, 29), "conv2d(x, constant, constant)") << layout;
+            expect_same_results(before, graph, 1e-4);
+            const Constant& made = *graph.value(graph.nodes[0].inputs[1]).constant;
+            EXPECT_EQ(made.bytes.data() == before.value(filter).constant->bytes.data(), on_cpu);
+            EXPECT_EQ(made.factors != nullptr, on_cpu);
+        }
+}
+
 TEST(FoldBatchNormalization, FoldsDepthwiseConvolutions) {
     Normalized t;
     const ValueId conv = t.op("conv2d", {t.input("x", {1, 4, 5, 5}), t.constant("w", {4, 1, 3, 3}, 5)},

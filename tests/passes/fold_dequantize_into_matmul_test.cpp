@@ -75,6 +75,49 @@ TEST(KeepBlockWeights, EightBitsBecomeQ80) {
                 "f32[3, 64] as q8_0");
 }
 
+TEST(KeepBlockWeights, LargeMatricesBecomeBlocksInPartsOnSeveralThreads) {
+    constexpr std::int64_t kInner = 2176, kColumns = 4096;  // parts of 1,024 lines, the last one smaller
+    for (const bool transposed : {false, true}) {
+        Linear g;
+        const Shape shape = transposed ? Shape{kColumns, kInner} : Shape{kInner, kColumns};
+        const ValueId w = g.matrix({.scales = {}}, shape);
+        g.output("y", g.op("gemm", {g.input("x", {1, kInner}), w}, {{"b_transpose", transposed}}));
+        Graph graph = g.finish();
+        const std::vector<std::byte> whole(graph.values[0].constant->bytes.begin(),
+                                           graph.values[0].constant->bytes.end());
+        EXPECT_EQ(run_pass("fold_dequantize_into_matmul", graph, {.threads = 3}).at("matrices"), 1);
+        const Value& made = graph.value(graph.nodes[0].inputs[1]);
+        ASSERT_EQ(made.type.str(), "f32[4096, 2176] as q8_0");
+        for (std::int64_t n = 0; n < kColumns; ++n)
+            for (std::int64_t k = 0; k < kInner; ++k)
+                ASSERT_EQ(
+                    made.constant->bytes[static_cast<std::size_t>((n * kInner + k) / 32 * 34 + 2 + k % 32)],
+                    whole[static_cast<std::size_t>(transposed ? n * kInner + k : k * kColumns + n)])
+                    << n << " " << k;
+    }
+}
+
+TEST(KeepBlockWeights, ReadsColumnsOfBytesBeyondTheLastEightOfThem) {
+    for (const Quantized& q :
+         {Quantized{.scales = {}},
+          Quantized{.type = DType::u8, .scales = {}, .zero_points = {128}, .low = 0, .high = 255}}) {
+        Linear g;
+        g.output("y", g.op("matmul", {g.input("x", {5, 64}), g.matrix(q, {64, 19})}));
+        expect_kept(g.finish(), "f32[19, 64] as q8_0");
+    }
+}
+
+TEST(KeepBlockWeights, GraphsOfTheSameConstantsShareTheBlocks) {
+    Graph one = product({});
+    Graph other = one;
+    run_pass("fold_dequantize_into_matmul", one);
+    run_pass("fold_dequantize_into_matmul", other);
+    const auto blocks_of = [](const Graph& graph) {
+        return graph.value(graph.nodes[0].inputs[1]).constant->bytes.data();
+    };
+    EXPECT_EQ(blocks_of(one), blocks_of(other));
+}
+
 TEST(KeepBlockWeights, FourBitsBecomeQ40OrWithOtherZeroPointsQ41) {
     expect_kept(product({.type = DType::i4, .low = -8, .high = 7}), "f32[3, 64] as q4_0");
     expect_kept(product({.type = DType::u4, .scales = {1, 1}, .zero_points = {8}, .low = 0, .high = 15}),

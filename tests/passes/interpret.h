@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "ir/constant.h"
 #include "ir/graph.h"
 
 /// Runs graphs with nothing but reference kernels: what passes must not change.
@@ -31,7 +32,8 @@ public:
             const Value& v = graph_.values[i];
             if (v.kind == ValueKind::input) fill(v, data_[i].data());
             if (v.kind == ValueKind::state) std::fill_n(data_[i].data(), data_[i].bytes(), std::byte{0});
-            if (v.constant) std::copy(v.constant->bytes.begin(), v.constant->bytes.end(), data_[i].data());
+            if (v.constant)
+                std::copy_n(AlignedBytes::of(*v.constant).value().data(), data_[i].bytes(), data_[i].data());
         }
         for (const Node& node : graph_.nodes) execute(node);
         Results results;

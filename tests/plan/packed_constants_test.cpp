@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ir/graph_builder.h"
+#include "ir/one_pass_reader.h"
 #include "ops/catalog.h"
 #include "ops/op.h"
 #include "plan/plan.h"
@@ -118,6 +119,51 @@ TEST(PackedConstants, ArePackedOnSeveralThreadsWhereverAFileHasThem) {
         for (std::size_t i = 0; i < FileOfWeights::kElements; ++i)
             ASSERT_EQ(elements[i], static_cast<float>(i) + static_cast<float>(w));
     }
+}
+
+/// The same by parts of some elements.
+struct CopiedInParts : Doubled {
+    static constexpr std::string_view name = "copied_in_parts";
+    static inline const std::array<KernelDef, 1> kernels{
+        KernelDef{.name = "copying_parts",
+                  .applies = [](const Operands& in, std::span<const bool> constant,
+                                const void*) { return in.has(1) && constant[1]; },
+                  .packed_operand = 1,
+                  .packed_bytes = [](const Operands& in, const void*) { return in[1].bytes(); },
+                  .pack =
+                      [](const ConstView& plain, const void*, std::byte* packed) {
+                          OnePassReader from(plain);
+                          auto* to = reinterpret_cast<float*>(packed);
+                          for (std::int64_t left = plain.elements(); left > 0;) {
+                              const std::int64_t count = std::min<std::int64_t>(left, 1000);
+                              to = std::copy_n(from.next<float>(static_cast<std::size_t>(count)), count, to);
+                              left -= count;
+                          }
+                      },
+                  .run = [](const TensorArgs&, const void*) {},
+                  .packs_in_one_pass = true}};
+};
+
+TEST(PackedConstants, AreOfElementsTimesTheirFactorsWhetherTheyAreReadAtOnceOrInParts) {
+    static const std::array ops{make_def<Copied>(), make_def<CopiedInParts>()};
+    for (const bool is_packed : {true, false})
+        for (const OpDef& op : ops) {
+            FileOfWeights file;
+            Graph graph = file.graph(op, 1);
+            Value& weight = graph.value(graph.nodes[0].inputs[1]);
+            Constant multiplied = *weight.constant;
+            multiplied.factors = std::make_shared<const ElementFactors>(ElementFactors{{2, -3, 0.5}, 64});
+            weight.constant = std::make_shared<const Constant>(multiplied);
+            PackedConstants packed;
+            const auto plan = make_plan(graph, {.packed_kernels = is_packed}, packed);
+            ASSERT_TRUE(plan.ok());
+            const std::byte* made = is_packed ? plan.value().nodes[0].packed.get()
+                                              : plan.value().aligned.at(weight.constant.get()).get();
+            for (std::size_t i = 0; i < FileOfWeights::kElements; ++i)
+                ASSERT_EQ(reinterpret_cast<const float*>(made)[i],
+                          static_cast<float>(i) * static_cast<float>(multiplied.factors->values[i / 64 % 3]))
+                    << op.name << " " << i;
+        }
 }
 
 TEST(Plan, HasWhatNodesReadPlainWhereKernelsCanReadIt) {

@@ -115,6 +115,35 @@ TEST(LoadOnnx, LeavesLargeWeightsInTheFilesPagesAtAnyPlace) {
     }
 }
 
+TEST(LoadOnnx, ReadingsOfAModelThatIsGivenAsBytesShareItsConstants) {
+    const std::string large(std::size_t{1} << 15, '\1');
+    for (std::size_t margin = 0; margin < 16; ++margin) {
+        const std::string name(20 + margin, 'w');
+        std::string typed = number_field(1, 4) + number_field(2, 3) + bytes_field(8, name);
+        for (const int number : {1, -2, 3, -4}) typed += number_field(5, number);
+        for (const std::string& tensor :
+             {float_tensor(name, 4, quarters()),
+              float_tensor(name, static_cast<std::int64_t>(large.size() / sizeof(float)), large), typed}) {
+            const auto owner =
+                std::make_shared<std::string>(model_of({}, {}, {typed_value(name, "")}, tensor));
+            const auto opened = OnnxModel::open(std::as_bytes(std::span(*owner)), owner);
+            const auto constant_of = [&](const Graph& graph) {
+                return std::ranges::find(graph.values, ValueKind::constant, &Value::kind)->constant;
+            };
+            const auto one = opened->read({}).graph, other = opened->read({}).graph;
+            EXPECT_EQ(constant_of(*one)->bytes.data(), constant_of(*other)->bytes.data()) << margin;
+        }
+    }
+}
+
+TEST(LoadOnnx, RefusesAnOutputThatIsDeclaredAsAnotherTypeThanItIs) {
+    const std::string whole = bytes_field(1, number_field(1, 7));
+    const std::string error =
+        error_of(model_of({node("Neg", {"x"}, "y")}, {float_value("x", {"n"})}, {typed_value("y", whole)}),
+                 Code::invalid_argument);
+    EXPECT_THAT(error, HasSubstr("output 'y': it is declared as i64, and the model computes f32"));
+}
+
 TEST(LoadOnnx, TakesRowsAndElementsOutOfLargeWeightsAtAnyPlaceOfTheFile) {
     const TemporaryFolder folder;
     std::vector<float> numbers(64 * 64), rows(2 * 64), elements(64 * 2);
@@ -276,7 +305,9 @@ TEST(OnnxModel, TakesAWholeShapeWithNamesForOpenExtents) {
 TEST(OnnxModel, SaysInWhichOutputsElementsAreOfAnotherType) {
     const std::string cast = node("Cast", {"x"}, "y") +
                              bytes_field(5, bytes_field(1, "to") + number_field(3, 16) + number_field(20, 2));
-    const OnnxReading reading = opened(model({cast}))->read();
+    const std::string halves = bytes_field(1, number_field(1, 16));
+    const OnnxReading reading =
+        opened(model_of({cast}, {float_value("x", {"n", "4"})}, {typed_value("y", halves)}))->read();
     EXPECT_THAT(reading.declared, testing::ElementsAre(testing::Pair("y", "bf16")));
 }
 

@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 
 #include "doors/onnx/model/small_types.h"
 #include "ir/constant.h"
+#include "ir/shared_forms.h"
 
 namespace headrace::onnx {
 namespace {
@@ -129,6 +131,23 @@ Result<std::shared_ptr<const Constant>> external_bytes(const TensorMessage& tens
     return storage.files.map(std::string(location), offset, needed);
 }
 
+/// The elements of a message's typed field, which all readings of the model share where there are as many as
+/// needed.
+Result<std::shared_ptr<const Constant>> typed_elements(ElementType type, const Constant& message,
+                                                       TypedField& typed, std::size_t needed) {
+    std::shared_ptr<const Constant> others;
+    const auto read = [&]() -> Result<SharedForms::Form> {
+        HR_ASSIGN(const auto bytes, typed.read());
+        HR_ASSIGN(auto all, copy_constant(bytes, "a tensor's elements"));
+        if (bytes.size() == needed) return SharedForms::Form(all->owner, all->bytes.data());
+        others = std::move(all);
+        return SharedForms::Form();
+    };
+    const std::array<const Constant*, 1> sources{&message};
+    HR_ASSIGN(auto form, SharedForms::all().get(sources, name_of(type), read));
+    return others ? others : own_constant(std::move(form), needed);
+}
+
 /// The bytes as files have them.
 Result<std::shared_ptr<const Constant>> bytes_of(const TensorMessage& tensor, Storage& storage,
                                                  ElementType type, std::size_t needed) {
@@ -137,8 +156,8 @@ Result<std::shared_ptr<const Constant>> bytes_of(const TensorMessage& tensor, St
     TypedField typed(type, tensor.message);
     HR_ASSIGN(const auto packed, typed.packed());
     if (packed) return borrowed(span_of(*packed), storage);
-    HR_ASSIGN(const auto bytes, typed.read());
-    return copy_constant(bytes, "a tensor's elements");
+    return typed_elements(type, {.bytes = span_of(tensor.message), .owner = storage.owner, .key = ""}, typed,
+                          needed);
 }
 
 /// Truth values other than 0 and 1 are 1.

@@ -1,11 +1,13 @@
 #include "doors/onnx/reading/op_writer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "doors/onnx/reading/carried.h"
 #include "doors/onnx/reading/fitting_extents.h"
 #include "doors/onnx/reading/folding.h"
 #include "ir/constant.h"
+#include "ir/shared_forms.h"
 #include "ops/catalog.h"
 
 namespace headrace::onnx {
@@ -65,10 +67,18 @@ ValueId OpWriter::constant(const Operand& x) {
     return value_or_refuse(builder_.constant(std::move(type), elements.data));
 }
 
-/// A copy in the place of elements that lie where kernels cannot read them; the file's pages are given back.
+/// A copy in the place of elements that lie where kernels cannot read them, which all readings of the model
+/// share; the file's pages are given back.
 void OpWriter::align(Elements& elements) {
     const std::shared_ptr<const Constant> given = std::move(elements.data);
-    elements.data = value_or_refuse(copy_constant(given->bytes, "a tensor's elements"));
+    const auto copied = [&]() -> Result<SharedForms::Form> {
+        HR_ASSIGN(auto copy, AlignedBuffer::allocate(given->bytes.size(), "a tensor's elements"));
+        std::ranges::copy(given->bytes, copy.data());
+        return shared_bytes(std::move(copy));
+    };
+    const std::array<const Constant*, 1> sources{given.get()};
+    elements.data = own_constant(value_or_refuse(SharedForms::all().get(sources, "aligned", copied)),
+                                 given->bytes.size());
     if (given->mapped) shared_.pages.give_back(given->bytes);
 }
 
