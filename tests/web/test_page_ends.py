@@ -1,4 +1,4 @@
-"""What is left of a page of headrace/web that ends or stops while it computes, in Chromium."""
+"""What is left of a page of headrace/web that ends or stops, in Chromium, and of contexts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ MODULE = ROOT / "node/native/web/headrace-threads-relaxed.wasm"
 PATIENCE = 120  # seconds
 IDLE = 0.1  # of a processor
 RELOADS = 20
+GARBAGE = 64 << 10  # bytes for each context that a collector may not have freed, of 3 MB
 CLOCK = os.sysconf("SC_CLK_TCK")
 INSTALL = "return window.page.install()"
 #: Computes without an end; window.rounds are those that have given what they should.
@@ -92,6 +93,13 @@ def busy(browser, seconds: float = 1) -> float:
     return (used() - before) / CLOCK / seconds
 
 
+def resident(browser) -> int:
+    """Bytes of memory that the browser's processes hold, those that they share counted for each."""
+    texts = [read(process / "status") for process in processes(browser.process_id)]
+    found = [line.split()[1] for text in texts for line in text.splitlines() if line.startswith("VmRSS:")]
+    return sum(map(int, found)) << 10
+
+
 def until(holds) -> None:
     end = time.monotonic() + PATIENCE
     while not holds():
@@ -159,3 +167,43 @@ def test_a_page_that_is_frozen_stops_and_goes_on_where_it_was(page):
     until(lambda: busy(page) < IDLE)
     page.devtools("Page.setWebLifecycleState", state="active")
     until(lambda: goes_on(page))
+
+
+#: Contexts with a graph and tensors of 1 MB, run and destroyed.
+USE_CONTEXTS = """return (async (count) => {
+const vector = { dataType: 'float32', shape: [1 << 18] };
+for (let i = 0; i < count; ++i) {
+  const context = await navigator.ml.createContext();
+  const builder = new MLGraphBuilder(context);
+  const graph = await builder.build({ y: builder.relu(builder.input('x', vector)) });
+  const x = await context.createTensor({ ...vector, writable: true });
+  const y = await context.createTensor({ ...vector, readable: true });
+  context.writeTensor(x, new Float32Array(1 << 18));
+  context.dispatch(graph, { x }, { y });
+  await context.readTensor(y);
+  context.destroy();
+}
+})(arguments[0])"""
+
+
+def test_a_thousand_contexts_that_are_used_and_destroyed_take_no_memory(browser, address):
+    browser.open(f"{address}/tests/web/page.html")
+    browser.run(INSTALL)
+    browser.run(USE_CONTEXTS, 200)
+    before = resident(browser)
+    browser.run(USE_CONTEXTS, 1000)
+    assert resident(browser) - before < 1000 * GARBAGE
+
+
+def test_a_thousand_contexts_that_are_dropped_take_no_memory(browser, address):
+    """Nobody destroys them: the page's collector does, when it has run."""
+    drop = USE_CONTEXTS.replace("context.destroy();", "")
+    browser.open(f"{address}/tests/web/page.html")
+    browser.run(INSTALL)
+    browser.run(drop, 200)
+    browser.devtools("HeapProfiler.collectGarbage")
+    before = resident(browser)
+    for _ in range(10):
+        browser.run(drop, 100)
+        browser.devtools("HeapProfiler.collectGarbage")
+    assert resident(browser) - before < 1000 * GARBAGE

@@ -1,6 +1,8 @@
 // What a page may ask of the worker that holds the addon. Objects have numbers, which the page chooses, so that it need
 // not wait for one to ask for the next.
 
+const pieceLength = 2 ** 20;
+
 /** Calls by name on a module that startAddon() made; `post` sends {lost, message}, the number of a lost context. */
 export function callsOn({ addon, napi, files }, post) {
   const objects = new Map(); // {object, owner} by number
@@ -33,6 +35,13 @@ export function callsOn({ addon, napi, files }, post) {
       if (!error.code) throw error;
       post({ lost: context, message: error.message });
     }
+  };
+  /** In pieces: the module has room for a model's bytes once, not twice. */
+  const copied = (bytes) => {
+    const handle = addon.newBytes(bytes.length);
+    for (let at = 0; at < bytes.length; at += pieceLength)
+      addon.addBytes(handle, bytes.subarray(at, at + pieceLength));
+    return handle;
   };
   const places = { input: addon.input, constant: addon.constant, operator: addon.operator };
 
@@ -87,7 +96,8 @@ export function callsOn({ addon, napi, files }, post) {
     writeFile: (path, bytes) => files.writeFile(path, bytes),
     removeFile: (path) => files.unlink(path),
     readFile: (path) => files.readFile(path),
-    openModel: (number, ...rest) => kept(number, addon.openModel(...rest)),
+    openModel: (number, source, ...rest) =>
+      kept(number, addon.openModel(typeof source === 'string' ? source : copied(source), ...rest)),
     /** With the memory of the inputs that came as bytes, for the page to use again. */
     async runModel(model, inputs) {
       const outputs = await addon.runModel(at(model), inputs);
