@@ -119,7 +119,7 @@ bench-zoo: ## compare whole models with ONNX Runtime, OpenVINO, XNNPACK and torc
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/zoo_peers.py $(if $(MODELS),--models $(MODELS))
 
-bench-quantised: ## compare quantised ONNX files with ONNX Runtime and OpenVINO: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
+bench-quantized: ## compare quantised ONNX files with ONNX Runtime and OpenVINO: QDQ, QOperator, dynamic, 4 bits (MODELS="resnet18.qdq minilm.dynamic")
 	@$(BUILD) --target products
 	@$(PYTHON) tools/setup.py --on-demand openvino
 	@$(VENV) bench/quantized.py $(if $(MODELS),--models $(MODELS))

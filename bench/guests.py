@@ -231,7 +231,7 @@ def compare(title: str, path: Path, inputs: dict[str, np.ndarray], count: int, r
 
 
 def print_best(ways: dict[str, Callable[[], object]], count: int, rounds: int) -> None:
-    """Of each way, which calls `count` times, the best round's microseconds a call."""
+    """Microseconds a call for each way, in its best round of `count` calls."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, way in ways.items():

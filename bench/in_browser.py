@@ -28,7 +28,7 @@ from web.server import serving
 
 MODELS = ROOT / "build/bench/web"
 GEMMS = {"gemm_256": 256, "gemm_512": 512, "gemm_1024": 1024}
-QUANTIZED = ROOT / "build/bench/quantised"  # by make bench-quantised
+QUANTIZED = ROOT / "build/bench/quantized"  # by make bench-quantized
 
 
 def write_gemm(size: int, path: Path) -> None:
@@ -57,8 +57,8 @@ def made(case: str) -> str:
     """The model's path on the server, once it is there."""
     if "." in case:
         if not (QUANTIZED / case / "model.onnx").exists():
-            sys.exit(f"{case}: {QUANTIZED / case / 'model.onnx'} is missing; make bench-quantised writes it")
-        return f"/build/bench/quantised/{case}/model.onnx"
+            sys.exit(f"{case}: {QUANTIZED / case / 'model.onnx'} is missing; make bench-quantized writes it")
+        return f"/build/bench/quantized/{case}/model.onnx"
     if case.startswith("minilm"):
         return "/build/models/minilm/onnx/model.onnx"
     MODELS.mkdir(parents=True, exist_ok=True)

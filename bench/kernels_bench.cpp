@@ -158,7 +158,7 @@ void bench_blocks(BlockFormat format, std::size_t m, std::size_t n, std::size_t 
     for (float* p : {a, c, row}) std::free(p);
 }
 
-void bench_halves(bool is_bf16, std::size_t m, std::size_t n, std::size_t k, double budget) {
+void bench_half_floats(bool is_bf16, std::size_t m, std::size_t n, std::size_t k, double budget) {
     float *a = floats(m * k), *c = floats(m * n), *b = floats(k * (n + 15) / 2 + 1);
     kernels::GemmArgs g;
     g.m = m, g.n = n, g.k = k;
@@ -203,7 +203,7 @@ int main(int argc, char** argv) {
     bench_gemm(128, 1000, 512, budget);
     for (const bool is_bf16 : {false, true})
         for (const std::size_t m : {512, 32, 8, 1})
-            headrace::bench::bench_halves(is_bf16, m, 4096, 1024, budget);
+            headrace::bench::bench_half_floats(is_bf16, m, 4096, 1024, budget);
     using headrace::BlockFormat;
     for (BlockFormat format : {BlockFormat::q8_0, BlockFormat::q4_0}) {
         headrace::bench::bench_blocks(format, 512, 3072, 1024, budget);

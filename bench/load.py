@@ -127,7 +127,7 @@ class Case:
         return beside if beside.exists() else self.folder / "inputs.npz"
 
     def weight_bytes(self) -> int:
-        """Of the model, and of all that lies beside it as its external data."""
+        """Bytes of the model and of all its external data."""
         files = {self.model} | {self.model.parent / name for name in _external_files(self.model)}
         return sum(path.stat().st_size for path in files)
 

@@ -51,7 +51,7 @@ SIZES = {
 }
 
 
-def halves(value: float) -> np.ndarray:
+def half_float(value: float) -> np.ndarray:
     """The bytes of a float16."""
     return np.frombuffer(np.array(value, "<f2").tobytes(), np.uint8)
 
@@ -60,7 +60,7 @@ def q4_k_header(deviation: float) -> np.ndarray:
     """Two float16, then 8 scales and 8 minima of 6 bits, each 32: weights are 32 (first · code - second)."""
     scale = deviation / 32 / (8 / 3**0.5)
     packed = np.repeat(np.uint8([160, 0]), [8, 4])
-    return np.concatenate([halves(scale), halves(7.5 * scale), packed])
+    return np.concatenate([half_float(scale), half_float(7.5 * scale), packed])
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class PlainFormat:
 
 FORMATS = {
     "q8_0": BlockFormat(
-        GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0, 32, lambda d: halves(d / (127 / 3**0.5)), 32
+        GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0, 32, lambda d: half_float(d / (127 / 3**0.5)), 32
     ),
     "q4_0": BlockFormat(
-        GGMLQuantizationType.Q4_0, LlamaFileType.MOSTLY_Q4_0, 32, lambda d: halves(d / (8 / 3**0.5)), 16
+        GGMLQuantizationType.Q4_0, LlamaFileType.MOSTLY_Q4_0, 32, lambda d: half_float(d / (8 / 3**0.5)), 16
     ),
     "q4_k": BlockFormat(GGMLQuantizationType.Q4_K, LlamaFileType.MOSTLY_Q4_K_M, 256, q4_k_header, 128),
     "f16": PlainFormat(GGMLQuantizationType.F16, LlamaFileType.MOSTLY_F16),

@@ -45,7 +45,7 @@ def default_models():
 
 
 def tokens_per_second(program, model, prompt, steps, on_mlx):
-    """Of the prompt and of single steps, by llama-bench."""
+    """The speed of the prompt and of single steps, by llama-bench."""
     command = [program, "-m", model, "-p", prompt, "-n", steps, "-r", 1, "-t", 2, "-o", "json"]
     if on_mlx:
         command += ["-ngl", 99, "-ot", "token_embd=MLX0"]

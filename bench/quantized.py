@@ -1,11 +1,11 @@
 """Quantised ONNX files: Headrace beside ONNX Runtime and OpenVINO as it comes, on the same file.
 
-    make bench-quantised [MODELS="resnet18.qdq minilm.dynamic"]
+    make bench-quantized [MODELS="resnet18.qdq minilm.dynamic"]
 
 All run in processes of their own and take turns. Before anything is timed, ours is compared with
 what ONNX Runtime computes without its optimiser, which rounds as the file says. The same network in f32,
 by Headrace, takes its turn, too. OpenVINO stays away from files that it does not open.
-Results: a table and build/bench/quantised.json.
+Results: a table and build/bench/quantized.json.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def as_spelt(folder: Path) -> np.ndarray:
 
 def written(case: str, is_kept: bool) -> Path:
     """The case's folder, written anew unless what is there may be kept."""
-    folder = OUT / "quantised" / case
+    folder = OUT / "quantized" / case
     if not (is_kept and (folder / "facts.json").exists()):
         models(case, folder)
     return folder
 
 
 def compare(case: str, threads: int, arguments: argparse.Namespace) -> dict:
-    folder = OUT / "quantised" / case
+    folder = OUT / "quantized" / case
     wanted = as_spelt(folder)
     sides: list[Side] = []
     try:
@@ -114,7 +114,7 @@ def main() -> None:
                 show(rows[-1])
             except zoo_peers.UnavailableError as error:
                 print(f"{case:24} {threads}T cannot be compared: {error}", flush=True)
-    path = OUT / "quantised.json"
+    path = OUT / "quantized.json"
     path.write_text(json.dumps({"machine": host, "results": rows}, indent=2) + "\n")
     print(f"\nresults: {path}")
 

@@ -46,7 +46,7 @@ class Parting:
 
 
 def choices_of(answer: dict) -> list[Choice]:
-    """Of an answer of /completion or /v1/chat/completions with probabilities."""
+    """The tokens in an answer of /completion or /v1/chat/completions with probabilities."""
     entries = (
         answer["choices"][0]["logprobs"]["content"]
         if "choices" in answer
@@ -58,7 +58,7 @@ def choices_of(answer: dict) -> list[Choice]:
 
 
 def parting(ours: Sequence[Choice], theirs: Sequence[Choice]) -> Parting | None:
-    """Nothing where all tokens are the same. Raises ValueError when one answer is shorter."""
+    """The first difference; None where all tokens are the same. ValueError: one answer is shorter."""
     if len(ours) != len(theirs):
         raise ValueError(f"{len(ours)} and {len(theirs)} tokens")
     for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):

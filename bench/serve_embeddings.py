@@ -64,7 +64,7 @@ async def embed(connection: Connection, request: bytes) -> bytes:
 
 
 async def vectors_of(port: int) -> np.ndarray:
-    """Of the texts that are compared: float [texts, width]"""
+    """Vectors of the texts that are compared: float [texts, width]"""
     connection = Connection(port)
     body = await embed(connection, request_bytes("/v1/embeddings", body_of(make_texts("agreement", 16))))
     connection.close()
@@ -72,7 +72,7 @@ async def vectors_of(port: int) -> np.ndarray:
 
 
 async def texts_per_second(port: int, texts: Sequence[str], batch: int, clients: int) -> float:
-    """Of clients that each send the next request when they have the vectors of the one before."""
+    """The speed with clients that each send the next request when they have the vectors of the one before."""
     batches = [texts[i : i + batch] for i in range(0, len(texts), batch)]
     requests = iter([request_bytes("/v1/embeddings", body_of(some)) for some in batches])
     sizes = []

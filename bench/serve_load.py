@@ -101,7 +101,7 @@ class Load:
         return self.client_seconds / self.seconds
 
     def percentile(self, what: str, share: float) -> float:
-        """Of the first tokens ("first"), the pauses between texts ("between") or whole vectors, ms."""
+        """A percentile, in ms, of the first tokens ("first"), the pauses ("between") or whole vectors."""
         if what == "vectors":
             return percentile([answer.whole_ms for answer in self.vectors], share)
         if what == "first":

@@ -280,7 +280,7 @@ async def sends_nonsense(client: Client, identity: str) -> str:
 
 
 def large_bodies() -> list[tuple[bytes, tuple[int, ...]]]:
-    """Of 8 MiB each, and one of more than a server reads; with the statuses that are right."""
+    """Bodies of 8 MiB each, and one of more than a server reads; with the statuses that are right."""
     size = 8 * MEBIBYTE
     ignored = {"prompt": "1+1=", "n_predict": 2, "user": "u" * size}
     bodies = (

@@ -5,7 +5,7 @@
 
 The folder gets headrace.pte, xnnpack.pte, model.onnx, inputs.npz and facts.json (operations, bytes of
 weights); a form that cannot be made is a line in facts.json that says why. Products with weights in blocks
-have quantised.onnx for ONNX Runtime, which has weights of its own of as many bits.
+have quantized.onnx for ONNX Runtime, which has weights of its own of as many bits.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ def forms(case: str) -> dict[str, Callable[[zoo.Model, Path], None]]:
     return {
         "headrace.pte": lambda made, path: _headrace(made, path, bits),
         "model.onnx": _onnx,
-        "quantised.onnx": lambda _, path: _quantized(bits, path.with_name("model.onnx"), path),
+        "quantized.onnx": lambda _, path: _quantized(bits, path.with_name("model.onnx"), path),
     }
 
 
 def _flops(made: zoo.Model) -> int:
-    """Of products, those of attention and of recurrent networks among them: fused ops count for nothing."""
+    """Counts products, also those of attention and recurrent networks: fused ops count for nothing."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     with (

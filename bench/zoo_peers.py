@@ -37,7 +37,7 @@ PEERS = {
     "XNNPACK": "xnnpack.pte",
     "torch.compile": None,
 }
-# Of the largest magnitude: programs order their sums in other ways, and round weights in blocks in theirs.
+# Parts of the largest magnitude: programs order their sums in other ways, and round blocks in theirs.
 TOLERANCE, BLOCK_TOLERANCE = 1e-3, 0.15
 
 
@@ -149,7 +149,7 @@ def choose_models(parser: argparse.ArgumentParser, arguments: argparse.Namespace
 
 
 def median_ratio(ours: list[float], others: list[float]) -> float:
-    """Of the others' time to ours, round by round."""
+    """The ratios of the others' time to ours, round by round."""
     return statistics.median(b / a for a, b in zip(ours, others, strict=True))
 
 

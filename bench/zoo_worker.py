@@ -34,7 +34,7 @@ def _inputs(folder: Path) -> list[np.ndarray]:
 
 def _onnx(folder: Path) -> Path:
     """The model as peers read it: those of quantised products have their own form of them."""
-    quantized = folder / "quantised.onnx"
+    quantized = folder / "quantized.onnx"
     return quantized if quantized.exists() else folder / "model.onnx"
 
 

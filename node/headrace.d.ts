@@ -66,7 +66,7 @@ export interface TypedTensor<T extends TensorType> {
   readonly dims: readonly number[];
   readonly data: TensorArrays[T];
 }
-/** Of any type: `if (y.type === 'float32')` makes `y.data` a Float32Array. */
+/** A tensor of any type: `if (y.type === 'float32')` makes `y.data` a Float32Array. */
 export type Tensor = { [T in TensorType]: TypedTensor<T> }[TensorType];
 /** A typed array alone has the input's shape, which must be fixed then. */
 export type TensorLike = TensorData | { data: TensorData; dims: ArrayLike<number>; type?: TensorType };
@@ -95,9 +95,9 @@ export interface LoadOptions {
   tuning?: string;
   /** What plans for other input shapes than the latest may take. */
   cacheBytes?: number;
-  /** Of all loops of a run together. */
+  /** The most iterations of all loops of a run together. */
   mostIterations?: number;
-  /** Of ONNX models: numbers for named dimensions, or whole shapes of inputs, where names stay open. */
+  /** For ONNX models: numbers for named dimensions, or whole shapes of inputs, where names stay open. */
   dimensions?: Record<string, number | (number | string)[]>;
 }
 
@@ -140,7 +140,7 @@ export class Model {
 
 export interface Encoded {
   ids: Int32Array;
-  /** Of each token: which text it belongs to. */
+  /** Which text each token belongs to. */
   types: Int32Array;
 }
 export interface EncodeOptions<T extends string | readonly string[]> {
@@ -215,7 +215,7 @@ export interface Reply {
   generatedTokens: number;
   reasoningTokens: number;
   tokens: Int32Array;
-  /** Of each token, with the parameter n_probs. */
+  /** The probabilities for each token, with the parameter n_probs. */
   probabilities: TokenProbability[][];
   draftedTokens: number;
   acceptedTokens: number;
@@ -311,7 +311,7 @@ export class LanguageModel {
   readonly warnings: readonly ParameterWarning[];
   generate(prompt: Prompt, options?: RequestOptions): Promise<Reply>;
   stream(prompt: Prompt, options?: RequestOptions): Generation;
-  /** Of that name, new or known; without a name one of its own. */
+  /** The conversation of that name, new or known; without a name a new one. */
   conversation(options?: { name?: string; parameters?: Parameters }): Promise<Conversation>;
   /** By a model that is made for it or was loaded with {embeddings: true}. */
   embed(text: string, options?: RequestOptions): Promise<Float32Array>;

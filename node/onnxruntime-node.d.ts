@@ -283,6 +283,6 @@ export function TRACE_FUNC_BEGIN(extraMsg?: string): void;
 export function TRACE_FUNC_END(extraMsg?: string): void;
 export function TRACE_EVENT_BEGIN(extraMsg?: string): void;
 export function TRACE_EVENT_END(extraMsg?: string): void;
-// Of the ES module alone.
+// Only the ES module has a default export.
 import required from './dist/onnxruntime-node.cjs';
 export default required;

@@ -8,7 +8,7 @@ export type * from './webnn.js';
 export interface InstallOptions {
   /** Replaces the browser's own, too. */
   force?: boolean;
-  /** Of pages that are cross-origin isolated; the processor's, at most 16. */
+  /** Threads on pages that are cross-origin isolated; default: the processor's, at most 16. */
   threads?: number;
   /** The URL of the folder with headrace-*.mjs and headrace-*.wasm; beside the package's files. */
   base?: string | URL;

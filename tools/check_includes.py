@@ -25,7 +25,7 @@ LIBRARIES = [
 ]
 # The only folder that may list them, whatever CMake says.
 OWNERS = {"headrace_llama_cpp": "llm"}
-# Of these not even a header that somebody else's header includes: what it defines would be used unseen.
+# These may not even be reached by way of another's header: what they define would be used unseen.
 NOT_EVEN_REACHED = {"llama.cpp's common library"}
 
 # Outputs of the build, and the folder that uses each.

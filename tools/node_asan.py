@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TREE = ROOT / "build/asan/npm"
-# Of the package's tests those that run the addons; examples run the checkout's own.
+# The package's tests that run the addons; examples run the checkout's own.
 TESTS = (
     "builder",
     "extensions",
@@ -36,7 +36,7 @@ OPTIONS = {
     "LSAN_OPTIONS": f"exitcode=0:suppressions={ROOT}/tools/lsan.supp:print_suppressions=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
-# Who allocated is in the first frame that is of Node, or of an addon or its libraries.
+# The allocating code is in the first frame that is of Node, or of an addon or its libraries.
 NODES, OURS = re.compile(r"\(\S*/node\+0x"), re.compile(r"headrace|ggml|llama")
 
 

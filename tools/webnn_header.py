@@ -165,7 +165,7 @@ def options_text(name, group):
     if any(options != shared[0] for options in shared):
         raise ValueError(f"{name}: {', '.join(s.idl for s in group)} have different options")
     ops = ", ".join(signature.idl for signature in group)
-    lines = ["", comment(f"Of MLGraphBuilder's {ops}.", 0), f"struct {name} {{"]
+    lines = ["", comment(f"Options of MLGraphBuilder's {ops}.", 0), f"struct {name} {{"]
     options = parts_of(group[0])[2]
     for member, kind, parameter in options:
         lines += [comment(parameter.doc, 4)] if parameter.doc else []

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { load } from '../../node/headrace.mjs'; // 'headrace' where the package is installed
-import { normalised, ofText } from './drawings.mjs';
+import { normalized, ofText } from './drawings.mjs';
 
 const inTree = (path) => fileURLToPath(new URL(path, import.meta.url));
 const [drawing = inTree('digit.txt'), graph = inTree('../../build/models/digits.hrg')] =
@@ -17,7 +17,7 @@ if (!existsSync(graph)) {
 }
 const text = readFileSync(drawing, 'utf8');
 const model = await load(graph);
-const { probabilities } = await model.run({ image: normalised(ofText(text)) });
+const { probabilities } = await model.run({ image: normalized(ofText(text)) });
 const order = [...probabilities.data.keys()].sort((a, b) => probabilities.data[b] - probabilities.data[a]);
 console.log(text);
 for (const digit of order.slice(0, 3))

@@ -4,7 +4,7 @@ import { path, styles } from './strokes.mjs';
 export const size = 12;
 
 /** A drawing of any size, rows of numbers from 0 to 1: what is drawn fills 12 x 12, its proportions kept. */
-export function normalised(rows) {
+export function normalized(rows) {
   const marked = rows.flatMap((row, y) => row.flatMap((value, x) => (value > 0 ? [[x, y]] : [])));
   if (marked.length === 0) throw new Error('nothing is drawn');
   const [xs, ys] = [0, 1].map((axis) => marked.map((point) => point[axis]));
@@ -73,5 +73,5 @@ export function drawn(digit, next) {
       for (let row = Math.round(y - pen); row <= y + pen; row += 1)
         for (let column = Math.round(x - pen); column <= x + pen; column += 1)
           if (rows[row]?.[column] === 0 && Math.hypot(row - y, column - x) <= pen) rows[row][column] = 1;
-  return rows.flat().some(Boolean) ? normalised(rows) : drawn(digit, next);
+  return rows.flat().some(Boolean) ? normalized(rows) : drawn(digit, next);
 }

@@ -1,6 +1,6 @@
 // Which digit is drawn, by the network that examples/node/train_digits.mjs trains.
 import { load } from '../../node/lib/web/index.js';
-import { normalised } from '../node/drawings.mjs';
+import { normalized } from '../node/drawings.mjs';
 
 const cells = 24;
 
@@ -33,7 +33,7 @@ export function drawDigits() {
     model ??= load('/models/digits.hrg');
     try {
       const begin = performance.now();
-      const { probabilities } = await (await model).run({ image: normalised(rows) });
+      const { probabilities } = await (await model).run({ image: normalized(rows) });
       const took = (performance.now() - begin).toFixed(1);
       if (mine !== turn) return;
       const order = [...probabilities.data.keys()].sort(

@@ -26,9 +26,9 @@ class HEADRACE_API BufferPool {
 public:
     /// At most `per_size` idle buffers of one size and `max_idle_bytes` together are kept; what a new one
     /// exceeds is freed, the longest idle first. No more is idle than twice what was handed out at one
-    /// time before, or 8 MiB where that is more. per_size 0 keeps none. Of a request for more than
-    /// `max_live_bytes` together, what is handed out already included, the error is Code::out_of_memory; what
-    /// is idle goes before that is passed.
+    /// time before, or 8 MiB where that is more. per_size 0 keeps none. A request that
+    /// would bring what is handed out above `max_live_bytes` fails with Code::out_of_memory; idle buffers are
+    /// freed first.
     explicit BufferPool(int per_size = 16, std::size_t max_idle_bytes = std::size_t{256} << 20,
                         std::size_t max_live_bytes = SIZE_MAX);
 

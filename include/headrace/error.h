@@ -52,7 +52,7 @@ public:
     Exception(Code code, const std::string& message, std::string parameter = {})
         : std::runtime_error(message), code_(code), parameter_(std::move(parameter)) {}
     Code code() const { return code_; }
-    /// Of a language model's parameters, the one that is wrong, as its caller spells it; empty where the
+    /// The language model's parameter that is wrong, as its caller spells it; empty where the
     /// error is of no parameter.
     const std::string& parameter() const { return parameter_; }
 

@@ -19,7 +19,8 @@ struct MLValueView {
     DType dataType = DType::f32;
     std::vector<MLDimension> shape;
     std::string name;  ///< of inputs and named constants, else empty
-    /// Of a constant: its packed bytes, of one in blocks their f32 values; alive as long as `owner` is.
+    /// A constant's packed bytes, or its f32 values where it is stored in blocks; alive as long as `owner`
+    /// is.
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
 };

@@ -82,8 +82,8 @@ struct CompileOptions {
     /// (~/.cache/headrace/tuned), a folder, or "off". Empty: what HEADRACE_TUNING says, else on.
     std::string tuning;
     bool native_ops = true;  ///< use ggml's own ops where they apply; else reference kernels
-    /// Of matrices whose inner extent is a multiple of 32 and that take 64 KiB or more; results change within
-    /// the format's rounding.
+    /// How matrices are stored whose inner extent is a multiple of 32 and that take 64 KiB or more; results
+    /// change within the format's rounding.
     WeightFormat weights = WeightFormat::as_given;
     /// With such weights: whether products may round their other operand, too, 32 elements to 8 bits and a
     /// scale, as ggml's own do. It is several times as fast; else products are computed in f32.
@@ -96,7 +96,7 @@ struct CompileOptions {
     std::shared_ptr<BufferPool> buffers;
 };
 
-/// Of one run.
+/// Options of one run.
 struct RunOptions {
     /// Take activations from the executable's pool and give them back; else from the system, and back to it.
     bool reuse_buffers = true;
@@ -104,7 +104,7 @@ struct RunOptions {
     bool profile = false;
     /// 0: as many as CompileOptions says. Runs on one thread do not wait for those of other sessions.
     int threads = 0;
-    /// Of all loops of the run together: a loop that would go on after that is an error.
+    /// The most iterations of all loops of the run together: a loop that would go on after that is an error.
     std::int64_t most_iterations = 10'000'000;
     /// Asked by the thread that runs: before it, between its nodes and in long ones; on devices other than
     /// the CPU between iterations alone. True ends the run with Code::cancelled.
@@ -150,7 +150,7 @@ struct CompileStats {
     bool is_fast = false;                 ///< Precision::fast was asked for, and the device is faster by it
 };
 
-/// Of the plan a session ran last.
+/// Statistics of the plan that a session ran last.
 struct RunStats {
     std::vector<NodeStats> nodes;
     int ggml_nodes = 0;

@@ -28,7 +28,7 @@ struct GivenParameters {
     /// Why a text has none. Read leniently that is a warning, unless `strict` is set; else it is thrown.
     std::optional<Exception> mistake;
 
-    /// Of a JSON object; blank text has none. It does not throw.
+    /// Reads a JSON object; blank text has no parameters. It does not throw.
     HEADRACE_API static GivenParameters from_json(std::string_view text);
 };
 
@@ -52,7 +52,7 @@ struct GuestLimits {
     int threads = 0;
 };
 
-/// Of a model, and whether it gives vectors in place of texts.
+/// Statistics of a model, and whether it gives vectors in place of texts.
 struct HostedModelStatistics {
     LanguageModelStatistics numbers;
     bool gives_vectors = false;

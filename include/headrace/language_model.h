@@ -26,8 +26,8 @@
 namespace headrace {
 
 struct ModelOptions {
-    /// Of the model and its context (n_ctx, n_gpu_layers, devices, embeddings, draft_model ...), and defaults
-    /// for its requests. docs/parameters.md has all of them.
+    /// Parameters of the model and its context (n_ctx, n_gpu_layers, devices, embeddings, draft_model ...),
+    /// and defaults for its requests. docs/parameters.md has all of them.
     Parameters parameters;
 };
 
@@ -120,7 +120,7 @@ struct ModelInfo {
     std::int64_t device_bytes = 0;     ///< about, of the weights: in the memory of GPUs and of other machines
     std::int64_t context_bytes = 0;    ///< of the context's keys and values; 0 where that is not known
     bool reads_images = false;
-    /// Of filling in the middle; -1 where the vocabulary has none.
+    /// Tokens for filling in the middle; -1 where the vocabulary has none.
     std::int32_t fill_prefix = -1, fill_suffix = -1, fill_middle = -1, fill_repository = -1,
                  fill_separator = -1;
 };
@@ -154,7 +154,7 @@ struct LanguageModelStatistics {
     double longest_step_ms = 0;
     int threads = 0;  ///< of the latest step
     std::size_t remembered_sequences = 0, remembered_tokens = 0, ram_cache_bytes = 0;
-    /// Of the cache on disk (cache_dir): tokens of prompts that came from there, which cached_tokens has,
+    /// The cache on disk (cache_dir): tokens of prompts that came from there, which cached_tokens has,
     /// too, and that were written; reads and writes that failed; bytes of the folder.
     std::uint64_t disk_cached_tokens = 0, disk_written_tokens = 0, disk_failures = 0;
     std::size_t disk_cache_bytes = 0;
@@ -248,7 +248,7 @@ public:
     void replace(const std::string& path, const ModelOptions& options = {});
 
     LanguageModelStatistics statistics() const;
-    /// Of the load: parameters that were not taken as they are.
+    /// What the load warned of: parameters that were not taken as they are.
     std::vector<Warning> warnings() const;
     /// Ends all requests that run or wait with Code::cancelled.
     void cancel_all();

@@ -34,9 +34,9 @@ struct OnnxValue {
     /// "tensor", or what it is of such: "sequence", "optional", "optional of sequence". Others are not read:
     /// "map", "sparse_tensor", "opaque", "without a type".
     std::string kind;
-    /// Of the tensors: "f32", "bool", "f8e4m3fn", ...; none where the model says none that is read.
+    /// The tensors' type: "f32", "bool", "f8e4m3fn", ...; none where the model says none that is read.
     std::optional<std::string> type;
-    /// Of the tensors, with "x.0" for an extent without a name; none where the model says none.
+    /// The tensors' shape, with "x.0" for an extent without a name; none where the model says none.
     std::optional<OnnxShape> shape;
     /// ONNX's number of `type` (TensorProto.DataType), also of those that are not read; 0: the model says
     /// none.

@@ -26,7 +26,8 @@ public:
     Parameters& operator=(Parameters&&) noexcept;
     ~Parameters();
 
-    /// Of a JSON object; blank text has none. Throws Code::invalid_argument with the place of a mistake.
+    /// Reads a JSON object; blank text has no parameters. Throws Code::invalid_argument with the place of a
+    /// mistake.
     static Parameters from_json(std::string_view text);
     /// indent: spaces a level, or one line where it is negative. Bytes that are no UTF-8 become U+FFFD.
     std::string to_json(int indent = -1) const;
@@ -47,8 +48,8 @@ private:
     std::vector<Entry> entries_;
 };
 
-/// Nothing (as if the parameter were not given), a truth value, a number, a text, a list, or parameters of a
-/// section.
+/// The value of a parameter: nothing (as if it were not given), a truth value, a number, a text, a list, or
+/// parameters of a section.
 struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double, std::string,
                                      std::vector<ParameterValue>, Parameters> {
     using variant::variant;
@@ -57,8 +58,8 @@ struct ParameterValue : std::variant<std::nullptr_t, bool, std::int64_t, double,
     ParameterValue(const char* text) : variant(std::string(text)) {}
     ParameterValue(std::string_view text) : variant(std::string(text)) {}
 
-    /// Of any JSON value: a program's settings are often texts. Throws Code::invalid_argument with the place
-    /// of a mistake.
+    /// Reads any JSON value: a program's settings are often texts. Throws Code::invalid_argument with the
+    /// place of a mistake.
     HEADRACE_API static ParameterValue from_json(std::string_view text);
 };
 

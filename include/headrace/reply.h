@@ -112,7 +112,7 @@ struct Reply {
     std::int64_t text_tokens = 0;       ///< likewise the text's, the first ones: without a stop string's
     std::vector<std::int32_t> tokens;   ///< generated ones
     std::vector<std::int32_t> prompt;   ///< tokens that were read, or remembered
-    /// Of each generated token, the likeliest ones first, with the parameter n_probs.
+    /// The probabilities for each generated token, the likeliest first, with the parameter n_probs.
     std::vector<std::vector<TokenProbability>> probabilities;
     std::vector<float> token_probabilities;  ///< of each generated token itself, with n_probs
     /// Likewise of each token of the prompt but the first, with the parameter prompt_probs; n_probs says how
@@ -141,7 +141,8 @@ struct Piece {
     std::string text;                      ///< whole characters
     std::int64_t tokens = 0;               ///< generated so far
     std::vector<std::int32_t> new_tokens;  ///< that the text is of
-    /// Of each of these, as Reply has them; with n_probs a piece has the text of one token.
+    /// The probabilities for each of these tokens, as in Reply; with n_probs a piece has the text of one
+    /// token.
     std::vector<std::vector<TokenProbability>> probabilities;
     std::vector<float> token_probabilities;
     /// With the parameter return_progress, in place of a text while the prompt is read.

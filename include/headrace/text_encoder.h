@@ -38,7 +38,7 @@ struct TextEncoderOptions {
     std::optional<TextPooling> pooling;
     /// Vectors of length 1. Unset: as modules.json says, and yes where there is none.
     std::optional<bool> normalizes;
-    /// Of a text, special ones included; what is beyond is cut off. 0: what the folder says
+    /// The most tokens of a text, special ones included; the rest is cut off. 0: what the folder says
     /// (sentence_bert_config.json, tokenizer_config.json, config.json, tokenizer.json), else 512.
     std::int64_t most_tokens = 0;
     /// Whether sentence_bert_config.json counts, which sentence-transformers reads and fastembed does not.
@@ -48,7 +48,7 @@ struct TextEncoderOptions {
     CompileOptions compile;
 };
 
-/// Of one call.
+/// Options of one call.
 struct EncodeCall {
     /// Asked now and then while the call waits; when it says yes, the call fails with Code::cancelled.
     std::function<bool()> is_cancelled;
@@ -95,10 +95,10 @@ public:
     /// Code::not_found and io of files; invalid_argument and unsupported with what is wrong in the graph or
     /// the folder, and for more most_tokens than the model has positions.
     static TextEncoder load(const std::string& path, const TextEncoderOptions& options = {});
-    /// Of a graph of a program's own; the other files lie in path's folder.
+    /// Makes an encoder of a program's own graph; the other files lie in path's folder.
     static TextEncoder load(const Graph& graph, const std::string& path,
                             const TextEncoderOptions& options = {});
-    /// Of a graph and a tokenizer; options.tokenizer and the folder have no meaning.
+    /// Makes an encoder of a graph and a tokenizer; options.tokenizer and the folder have no meaning.
     TextEncoder(const Graph& graph, Tokenizer tokenizer, const TextEncoderOptions& options = {});
 
     /// A vector of each text. Errors: Code::unsupported of a model that ranks; busy, cancelled, timed_out.

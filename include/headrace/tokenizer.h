@@ -43,19 +43,19 @@ public:
     /// Errors: Code::not_found and io of the file; invalid_argument with the place of what is wrong in it;
     /// unsupported with what is not covered, and what is.
     static Tokenizer load(const std::string& path);
-    /// Of the file's content.
+    /// Makes a tokenizer of the file's content.
     static Tokenizer parse(std::string_view json);
 
     /// Errors: invalid_argument for a text that is no UTF-8, and where the special tokens alone are more than
     /// most_tokens.
     TokenizedText encode(std::string_view text, const EncodeOptions& options = {}) const;
-    /// Of two texts that the model compares, a question and an answer.
+    /// The tokens of two texts that the model compares, a question and an answer.
     TokenizedText encode_pair(std::string_view first, std::string_view second,
                               const EncodeOptions& options = {}) const;
 
-    /// Nothing where it has none of that content.
+    /// The token's id, or nothing where no token has that content.
     std::optional<std::int32_t> token_id(std::string_view content) const;
-    /// Of the token that fills up shorter texts of a batch; 0 where the file names none.
+    /// The id of the token that fills up shorter texts of a batch; 0 where the file names none.
     std::int32_t padding_id() const;
     /// One more than the largest token.
     std::int64_t size() const;

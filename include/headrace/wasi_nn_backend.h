@@ -38,8 +38,8 @@ typedef struct {
     uint32_t size;
 } tensor_dimensions;
 
-/* type: fp16 0, fp32 1, fp64 2, bf16 3, u8 4, i32 5, i64 6. Of a text it is not looked at, as callers send
- * all kinds: the product of the dimensions is the number of bytes; one whose dimensions are missing, empty or
+/* type: fp16 0, fp32 1, fp64 2, bf16 3, u8 4, i32 5, i64 6. A text's type is not read, as callers send all
+ * kinds: the product of the dimensions is the number of bytes; one whose dimensions are missing, empty or
  * 1 ends at its NUL byte. */
 typedef struct {
     tensor_dimensions* dimensions;

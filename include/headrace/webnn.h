@@ -106,7 +106,7 @@ public:
     /// Runs on caller memory, in the order of inputs() and outputs().
     void run(std::span<const InputView> inputs, std::span<const OutputView> outputs,
              const RunOptions& options = {}) const;
-    /// Of the last dispatch that has ended.
+    /// Statistics of the last dispatch that has ended.
     RunStats runStats() const;
     std::vector<std::vector<std::int64_t>> outputShapes(
         std::span<const std::vector<std::int64_t>> inputs) const;

@@ -100,7 +100,7 @@ void add_names(Options& options, const char* name, const std::optional<std::vect
 
 }  // namespace adding
 
-/// Of MLGraphBuilder's argMax, argMin.
+/// Options of MLGraphBuilder's argMax, argMin.
 struct MLArgMinMaxOptions {
     /// keep the searched dimension with extent 1
     std::optional<bool> keepDimensions = {};
@@ -115,7 +115,7 @@ struct MLArgMinMaxOptions {
     }
 };
 
-/// Of MLGraphBuilder's averagePool2d, l2Pool2d, maxPool2d.
+/// Options of MLGraphBuilder's averagePool2d, l2Pool2d, maxPool2d.
 struct MLPool2dOptions {
     /// height and width of the window; absent: the whole image
     std::optional<std::vector<std::int64_t>> windowDimensions = {};
@@ -145,7 +145,7 @@ struct MLPool2dOptions {
     }
 };
 
-/// Of MLGraphBuilder's batchNormalization.
+/// Options of MLGraphBuilder's batchNormalization.
 struct MLBatchNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -160,7 +160,7 @@ struct MLBatchNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder's clamp.
+/// Options of MLGraphBuilder's clamp.
 struct MLClampOptions {
     /// smallest value of the output; absent or NaN: no limit
     std::optional<MLNumber> minValue = {};
@@ -175,7 +175,7 @@ struct MLClampOptions {
     }
 };
 
-/// Of MLGraphBuilder's conv2d.
+/// Options of MLGraphBuilder's conv2d.
 struct MLConv2dOptions {
     /// vertical and horizontal step of the window
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -202,7 +202,7 @@ struct MLConv2dOptions {
     }
 };
 
-/// Of MLGraphBuilder's convTranspose2d.
+/// Options of MLGraphBuilder's convTranspose2d.
 struct MLConvTranspose2dOptions {
     /// vertical and horizontal distance of neighbouring pixels' filters
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -235,7 +235,7 @@ struct MLConvTranspose2dOptions {
     }
 };
 
-/// Of MLGraphBuilder's cumulativeSum.
+/// Options of MLGraphBuilder's cumulativeSum.
 struct MLCumulativeSumOptions {
     /// leave an element out of its own sum
     std::optional<bool> exclusive = {};
@@ -250,7 +250,7 @@ struct MLCumulativeSumOptions {
     }
 };
 
-/// Of MLGraphBuilder's elu.
+/// Options of MLGraphBuilder's elu.
 struct MLEluOptions {
     /// limit for x to -infinity, negated
     std::optional<double> alpha = {};
@@ -262,7 +262,7 @@ struct MLEluOptions {
     }
 };
 
-/// Of MLGraphBuilder's gather, gatherElements.
+/// Options of MLGraphBuilder's gather, gatherElements.
 struct MLGatherOptions {
     /// dimension of the input that is indexed
     std::optional<std::int64_t> axis = {};
@@ -274,7 +274,7 @@ struct MLGatherOptions {
     }
 };
 
-/// Of MLGraphBuilder's gemm.
+/// Options of MLGraphBuilder's gemm.
 struct MLGemmOptions {
     /// factor of the product
     std::optional<double> alpha = {};
@@ -295,7 +295,7 @@ struct MLGemmOptions {
     }
 };
 
-/// Of MLGraphBuilder's gru.
+/// Options of MLGraphBuilder's gru.
 struct MLGruOptions {
     /// the reset gate scales the state after its product with the weights
     std::optional<bool> resetAfter = {};
@@ -319,7 +319,7 @@ struct MLGruOptions {
     }
 };
 
-/// Of MLGraphBuilder's gruCell.
+/// Options of MLGraphBuilder's gruCell.
 struct MLGruCellOptions {
     /// the reset gate scales the state after its product with the weights
     std::optional<bool> resetAfter = {};
@@ -337,7 +337,7 @@ struct MLGruCellOptions {
     }
 };
 
-/// Of MLGraphBuilder's hardSigmoid.
+/// Options of MLGraphBuilder's hardSigmoid.
 struct MLHardSigmoidOptions {
     /// factor
     std::optional<double> alpha = {};
@@ -352,7 +352,7 @@ struct MLHardSigmoidOptions {
     }
 };
 
-/// Of MLGraphBuilder's hardSwish.
+/// Options of MLGraphBuilder's hardSwish.
 struct MLHardSwishOptions {
     /// factor of the gate, 1/6 if absent
     std::optional<double> alpha = {};
@@ -367,7 +367,7 @@ struct MLHardSwishOptions {
     }
 };
 
-/// Of MLGraphBuilder's instanceNormalization.
+/// Options of MLGraphBuilder's instanceNormalization.
 struct MLInstanceNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -382,7 +382,7 @@ struct MLInstanceNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder's layerNormalization.
+/// Options of MLGraphBuilder's layerNormalization.
 struct MLLayerNormalizationOptions {
     /// added to the variance
     std::optional<double> epsilon = {};
@@ -397,7 +397,7 @@ struct MLLayerNormalizationOptions {
     }
 };
 
-/// Of MLGraphBuilder's leakyRelu.
+/// Options of MLGraphBuilder's leakyRelu.
 struct MLLeakyReluOptions {
     /// slope for negative x
     std::optional<double> alpha = {};
@@ -409,7 +409,7 @@ struct MLLeakyReluOptions {
     }
 };
 
-/// Of MLGraphBuilder's linear.
+/// Options of MLGraphBuilder's linear.
 struct MLLinearOptions {
     /// factor
     std::optional<double> alpha = {};
@@ -424,7 +424,7 @@ struct MLLinearOptions {
     }
 };
 
-/// Of MLGraphBuilder's lstm.
+/// Options of MLGraphBuilder's lstm.
 struct MLLstmOptions {
     /// one more output has the state after every step
     std::optional<bool> returnSequence = {};
@@ -445,7 +445,7 @@ struct MLLstmOptions {
     }
 };
 
-/// Of MLGraphBuilder's lstmCell.
+/// Options of MLGraphBuilder's lstmCell.
 struct MLLstmCellOptions {
     /// order of the gates: input i, output o, forget f, cell g
     std::optional<MLLstmWeightLayout> layout = {};
@@ -460,7 +460,7 @@ struct MLLstmCellOptions {
     }
 };
 
-/// Of MLGraphBuilder's pad.
+/// Options of MLGraphBuilder's pad.
 struct MLPadOptions {
     /// value, nearest element, or mirror image without the edge itself
     std::optional<MLPaddingMode> mode = {};
@@ -475,8 +475,8 @@ struct MLPadOptions {
     }
 };
 
-/// Of MLGraphBuilder's reduceL1, reduceL2, reduceLogSum, reduceLogSumExp, reduceMax, reduceMean, reduceMin,
-/// reduceProduct, reduceSum, reduceSumSquare.
+/// Options of MLGraphBuilder's reduceL1, reduceL2, reduceLogSum, reduceLogSumExp, reduceMax, reduceMean,
+/// reduceMin, reduceProduct, reduceSum, reduceSumSquare.
 struct MLReduceOptions {
     /// dimensions to reduce; all by default; none: every element by itself
     std::optional<std::vector<std::int64_t>> axes = {};
@@ -491,7 +491,7 @@ struct MLReduceOptions {
     }
 };
 
-/// Of MLGraphBuilder's resample2d.
+/// Options of MLGraphBuilder's resample2d.
 struct MLResample2dOptions {
     /// how values between elements come about
     std::optional<MLInterpolationMode> mode = {};
@@ -512,7 +512,7 @@ struct MLResample2dOptions {
     }
 };
 
-/// Of MLGraphBuilder's reverse.
+/// Options of MLGraphBuilder's reverse.
 struct MLReverseOptions {
     /// dimensions to reverse; all by default
     std::optional<std::vector<std::int64_t>> axes = {};
@@ -524,7 +524,7 @@ struct MLReverseOptions {
     }
 };
 
-/// Of MLGraphBuilder's scatterElements.
+/// Options of MLGraphBuilder's scatterElements.
 struct MLScatterOptions {
     /// dimension in which the indices point
     std::optional<std::int64_t> axis = {};
@@ -536,7 +536,7 @@ struct MLScatterOptions {
     }
 };
 
-/// Of MLGraphBuilder's slice.
+/// Options of MLGraphBuilder's slice.
 struct MLSliceOptions {
     /// step in each dimension; all 1 by default
     std::optional<std::vector<std::int64_t>> strides = {};
@@ -548,7 +548,7 @@ struct MLSliceOptions {
     }
 };
 
-/// Of MLGraphBuilder's split.
+/// Options of MLGraphBuilder's split.
 struct MLSplitOptions {
     /// dimension to split
     std::optional<std::int64_t> axis = {};
@@ -560,7 +560,7 @@ struct MLSplitOptions {
     }
 };
 
-/// Of MLGraphBuilder's transpose.
+/// Options of MLGraphBuilder's transpose.
 struct MLTransposeOptions {
     /// output dimension i is input dimension permutation[i]; by default the dimensions are reversed
     std::optional<std::vector<std::int64_t>> permutation = {};
@@ -572,7 +572,7 @@ struct MLTransposeOptions {
     }
 };
 
-/// Of MLGraphBuilder's triangular.
+/// Options of MLGraphBuilder's triangular.
 struct MLTriangularOptions {
     /// keep columns from row + diagonal on; else those up to it
     std::optional<bool> upper = {};

@@ -11,7 +11,7 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const importing = /^import \{([^}]*)\} from '(\.[^']*)';\n/gm;
 const exporting = /^export (?:(?:class|(?:async )?function|const) (\w+)|(?:const )?\{([^}]*)\})/gm;
 const listed = /^export \{[^}]*\};\n/gm;
-const ofModuleAlone = /^\/\/ Of the ES module alone\.\n[^]*/m;
+const ofModuleAlone = /^\/\/ Only the ES module has a default export\.\n[^]*/m;
 const names = (list) =>
   list
     .split(',')
@@ -52,7 +52,7 @@ function wrapped(path, { source, text, exported }) {
   return `modules['${relative(root, path)}'] = (() => {\n${imports.join('')}${text}return { ${exported.join(', ')} };\n})();\n`;
 }
 
-/** Of CommonJS. */
+/** The types of the CommonJS module. */
 function typesOf(name) {
   const types = readFileSync(resolve(root, `${name}.d.ts`), 'utf8');
   return types.replace(ofModuleAlone, '').replaceAll("'./webnn.js'", "'./webnn.cjs'");

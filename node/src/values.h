@@ -27,7 +27,7 @@ napi_value undefined(napi_env env);
 napi_value list(napi_env env, std::span<const napi_value> items);
 void set(napi_env env, napi_value object, const char* name, napi_value value);
 napi_value property(napi_env env, napi_value object, const char* name);
-/// None where the object has undefined.
+/// The object's member; none where that is undefined.
 std::optional<napi_value> member(napi_env env, napi_value object, const char* name);
 napi_value shape_list(napi_env env, std::span<const std::int64_t> shape);
 /// Numbers in an array of that type.

@@ -52,7 +52,7 @@ def set_options(
     packed_cache: str | None = None,
     precision: str | None = None,
 ) -> None:
-    """Of the programs that are loaded afterwards in this process; what is None stays.
+    """Sets options of the programs that are loaded afterwards in this process; what is None stays.
 
     num_threads: of a run; 0: as many as CPUs. device: "cpu", a name from `headrace devices` or
     "rpc://host:port", or several of those with commas between them; whether it exists shows when a program is

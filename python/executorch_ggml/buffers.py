@@ -27,7 +27,7 @@ REMEDIES = {
 
 @dataclass
 class Buffers:
-    """Of one method, those that no delegate has as a state, by their qualified names."""
+    """The buffers of one method that no delegate has as a state, by their qualified names."""
 
     kept: dict[str, str] = field(default_factory=dict)  # changed, but ExecuTorch keeps them; with the reason
     frozen: list[str] = field(default_factory=list)  # only read, and not by one delegate alone

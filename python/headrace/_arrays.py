@@ -102,7 +102,7 @@ def check_meaning(array: np.ndarray, wanted: np.dtype, what: str) -> None:
     limits = _limits(wanted)
     if limits is None or array.size == 0:
         return
-    # Of ml_dtypes, whose numbers all are float64's.
+    # A type of ml_dtypes: float64 holds all its numbers.
     numbers = array.astype(np.float64) if array.dtype.kind == "V" else array
     low, high = limits
     # One beyond the highest is a power of two, which every float has; the highest itself may round to it.

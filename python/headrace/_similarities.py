@@ -8,7 +8,7 @@ import numpy as np
 
 
 def similarities(name: str, a: Any, b: Any, *, pairs: bool) -> Any:
-    """Of each of `a` with each of `b`, [len(a), len(b)]; pairs: with the one in its place, [len(a)].
+    """Similarities of each of `a` with each of `b`, [len(a), len(b)]; pairs: with the one in its place.
 
     name: cosine, dot, euclidean or manhattan. Errors: ValueError for another one, and for pairs of lists of
     different lengths.
@@ -41,7 +41,7 @@ def tensor(array: np.ndarray) -> Any:
 
 
 def _array(vectors: Any) -> np.ndarray:
-    """Of an array, a tensor, or a list of such: float32."""
+    """Vectors of an array, a tensor, or a list of such: float32."""
     if isinstance(vectors, list | tuple):
         vectors = [np.asarray(vector, np.float32) for vector in vectors]
     return np.asarray(vectors, np.float32)

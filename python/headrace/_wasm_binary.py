@@ -56,7 +56,7 @@ class Contents:
 
 
 def contents_of(binary: bytes) -> Contents:
-    """Of a core module, or of all that a component has."""
+    """What a core module has, or all that a component has."""
     found = Contents()
     _add(binary, found)
     return found

@@ -191,14 +191,14 @@ class SentenceEncoder:
         return {name: tensor(array) for name, array in made.items()}
 
     def similarity(self, a: Any, b: Any) -> Any:
-        """Of each of `a` with each of `b`, by similarity_fn_name: float32 [len(a), len(b)]
+        """The similarities of each of `a` with each of `b`, by similarity_fn_name: float32 [len(a), len(b)]
 
         As sentence-transformers gives it, a tensor of PyTorch's; where that is not installed, an array.
         """
         return similarities(self.similarity_fn_name, a, b, pairs=False)
 
     def similarity_pairwise(self, a: Any, b: Any) -> Any:
-        """Of each of `a` with the one of `b` in its place: float32 [len(a)], as similarity() gives it.
+        """The similarity of each of `a` with the one of `b` in its place, as similarity() gives it: [len(a)].
 
         Errors: ValueError for two lists of different lengths.
         """
@@ -299,7 +299,7 @@ class TextEmbedding:
             first += len(part)
 
     def token_count(self, texts: str | Iterable[str], batch_size: int = 1024, **options: Any) -> int:
-        """Of all texts together, each cut as embed() cuts it, special tokens included."""
+        """The tokens of all texts together, each cut as embed() cuts it, special tokens included."""
         rows = self._encoder.tokenize(with_characters(texts_of("texts", texts)))
         return sum(len(ids) for ids, _ in rows)
 

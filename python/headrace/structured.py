@@ -180,7 +180,7 @@ class StructuredModel:
 
 
 def _form(name: str, value: Any, feeds: dict[str, Any]) -> Any:
-    """Of a value given: the shapes of its tensors, with names for extents. Adds the tensors to the feeds."""
+    """A value as the shapes of its tensors, with names for extents. Adds the tensors to the feeds."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):

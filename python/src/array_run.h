@@ -20,7 +20,7 @@ struct ArrayRun {
     const std::vector<TensorInfo>& outputs;
     /// Called without the GIL, and calls back when it knows the outputs' shapes.
     std::function<void(std::span<const InputView>, const Session::MakeOutputs&)> run;
-    /// Of names that are no input: whether they may be given all the same, and are not read.
+    /// Whether a name that is no input may be given all the same; it is not read.
     std::function<bool(const std::string& name)> may_be_given = [](const std::string&) { return false; };
 
     /// `given` are all inputs by name; `into` is None, or a dict of arrays that some outputs go into. Returns

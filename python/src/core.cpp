@@ -11,7 +11,7 @@ using namespace headrace;
 
 namespace {
 
-/// Of what a build or a device cannot do: headrace.UnsupportedError, a ValueError. The module keeps it.
+/// headrace.UnsupportedError, a ValueError: a build or a device cannot do this. The module keeps it.
 PyObject* unsupported_error = nullptr;
 
 constexpr const char* kUnsupportedErrorDoc =

@@ -9,7 +9,7 @@ namespace headrace::python {
 
 namespace nb = nanobind;
 
-/// Of integers and Extents; TypeError for others.
+/// Reads a list of integers and Extents; TypeError for others.
 std::vector<Extent> to_extents(nb::handle list);
 /// Numbers as integers, others as Extents.
 nb::object to_object(const Extent& extent);

@@ -25,8 +25,9 @@ struct BufferPool::Impl {
     std::size_t most_live = 0, charged = 0;
     BufferStats stats;
 
-    /// Of the smallest that fit the last one that came back, whose pages are the likeliest to be in the
-    /// caches. Large ones serve down to half their size, so that shapes which change a little share theirs.
+    /// Takes, among the smallest buffers that fit, the one that came back last, whose pages are the likeliest
+    /// to be in the caches. Large ones serve down to half their size, so that shapes which change a little
+    /// share theirs.
     AlignedBuffer take_idle(std::size_t bytes) {
         constexpr std::size_t kLarge = std::size_t{1} << 16;
         const auto it = by_size.lower_bound(bytes);
@@ -59,7 +60,7 @@ struct BufferPool::Impl {
                        used, max_live_bytes);
     }
 
-    // Of the next two, what has to go is moved to `freed`, for the caller to free outside the lock.
+    // The next two functions move what has to go to `freed`, for the caller to free outside the lock.
 
     /// What is idle is memory of the process, too: it goes before the limit is passed.
     void keep_limit(Idle& freed) {

@@ -54,7 +54,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of_descriptor(int descript
         if (data != MAP_FAILED)
             return std::shared_ptr<const MappedFile>(
                 new MappedFile(static_cast<const std::byte*>(data), size));
-        // Some file systems cannot map; they can still be read. Of an empty file there is nothing to map.
+        // Some file systems cannot map; they can still be read. An empty file has nothing to map.
         if (size > 0 && error != ENODEV) return cannot_read(path, error);
         HR_ASSIGN(auto copy, AlignedBuffer::allocate(size, fmt::format("the content of '{}'", path)));
         for (std::size_t done = 0; done < size;) {

@@ -16,7 +16,7 @@ class MappedFile {
 public:
     /// Errors: Code::io when the path is not a regular file that can be read.
     static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
-    /// Of a file that was opened already, where the system has descriptors; closes it. path: for messages.
+    /// Maps a file that was opened already, where the system has descriptors; closes it. path: for messages.
     static Result<std::shared_ptr<const MappedFile>> of_descriptor(int descriptor, const std::string& path);
 
     MappedFile(const MappedFile&) = delete;

@@ -18,7 +18,7 @@ public:
     }
     bool may_stop() const { return ask_ != nullptr; }
     bool is_stopped() const { return is_stopped_.load(std::memory_order_relaxed); }
-    /// Of the thread that runs.
+    /// Called by the thread that runs.
     bool asked() {
         if (!is_stopped() && (*ask_)()) is_stopped_.store(true, std::memory_order_relaxed);
         return is_stopped();

@@ -9,7 +9,8 @@
 
 namespace headrace {
 
-/// Of ::send: a peer that is gone is an error and no signal, where the system can be told so for each call.
+/// Flags of ::send: a peer that is gone is an error and no signal, where the system can be told so for each
+/// call.
 #ifdef MSG_NOSIGNAL
 inline constexpr int kSendFlags = MSG_NOSIGNAL;
 #else

@@ -1,6 +1,7 @@
 #include "cli/completion.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
@@ -28,6 +29,13 @@ std::string described(std::string_view name, std::string_view summary) {
     return shell_quoted(fmt::format("{}:{}", escaped, summary));
 }
 
+const std::vector<std::string> kShells{"bash", "zsh", "fish"};
+
+/// For a shell: the words of an argument.
+std::string words_of(const CompletionCommand& command) {
+    return fmt::format("{}", fmt::join(command.words, " "));
+}
+
 template <class Visit>
 void for_each_name(const CompletionCommand& command, Visit visit) {
     for (const auto& option : command.options)
@@ -35,16 +43,19 @@ void for_each_name(const CompletionCommand& command, Visit visit) {
 }
 
 std::string bash_script(const std::vector<CompletionCommand>& commands) {
-    std::string names, cases;
+    std::string names, cases, arguments;
     for (const CompletionCommand& command : commands) {
         names += (names.empty() ? "" : " ") + command.name;
+        if (!command.words.empty())
+            arguments +=
+                fmt::format("        {}) words={} ;;\n", command.name, shell_quoted(words_of(command)));
         std::string words;
         for_each_name(command, [&](const std::string& name, const auto&) {
             words += (words.empty() ? "" : " ") + name;
         });
         cases += fmt::format("        {}) words={} ;;\n", command.name, shell_quoted(words));
     }
-    // Where no option begins like that, bash's own completion finds files.
+    // Where nothing begins like that, bash's own completion finds files.
     return fmt::format(
         "# bash: source <(headrace completion bash)\n"
         "_headrace() {{\n"
@@ -53,19 +64,25 @@ std::string bash_script(const std::vector<CompletionCommand>& commands) {
         "        COMPREPLY=($(compgen -W {} -- \"$word\"))\n"
         "        return\n"
         "    fi\n"
-        "    case \"$word\" in -*) ;; *) COMPREPLY=(); return ;; esac\n"
-        "    case \"${{COMP_WORDS[1]}}\" in\n"
+        "    case \"$word\" in\n"
+        "    -*) case \"${{COMP_WORDS[1]}}\" in\n"
         "{}"
+        "        esac ;;\n"
+        "    *) case \"${{COMP_WORDS[1]}}\" in\n"
+        "{}"
+        "        esac ;;\n"
         "    esac\n"
         "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
         "}}\n"
         "complete -o default -F _headrace headrace\n",
-        shell_quoted(names), cases);
+        shell_quoted(names), cases, arguments);
 }
 
 std::string zsh_script(const std::vector<CompletionCommand>& commands) {
-    std::string names, cases;
+    std::string names, cases, arguments;
     for (const CompletionCommand& command : commands) {
+        if (!command.words.empty())
+            arguments += fmt::format("        {}) compadd {} ;;\n", command.name, words_of(command));
         names += fmt::format("        {}\n", described(command.name, command.summary));
         cases += fmt::format("        {}) options=(\n", command.name);
         for_each_name(command, [&](const std::string& name, const auto& option) {
@@ -86,7 +103,10 @@ std::string zsh_script(const std::vector<CompletionCommand>& commands) {
         "        return\n"
         "    fi\n"
         "    if [[ $words[CURRENT] != -* ]]; then\n"
-        "        _files\n"
+        "        case $words[2] in\n"
+        "{}"
+        "        *) _files ;;\n"
+        "        esac\n"
         "        return\n"
         "    fi\n"
         "    case $words[2] in\n"
@@ -95,7 +115,7 @@ std::string zsh_script(const std::vector<CompletionCommand>& commands) {
         "    _describe 'option' options\n"
         "}}\n"
         "compdef _headrace headrace\n",
-        names, cases);
+        names, arguments, cases);
 }
 
 std::string fish_script(const std::vector<CompletionCommand>& commands) {
@@ -103,6 +123,9 @@ std::string fish_script(const std::vector<CompletionCommand>& commands) {
     for (const CompletionCommand& command : commands) {
         lines += fmt::format("complete -c headrace -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
                              shell_quoted(command.summary));
+        if (!command.words.empty())
+            lines += fmt::format("complete -c headrace -n '__fish_seen_subcommand_from {}' -f -a {}\n",
+                                 command.name, shell_quoted(words_of(command)));
         for_each_name(command, [&](const std::string& name, const auto& option) {
             const std::size_t dashes = name.starts_with("--") ? 2 : 1;
             const char* form = dashes == 2 ? "-l" : name.size() == 2 ? "-s" : "-o";
@@ -121,14 +144,16 @@ std::vector<CompletionCommand::Option> server_options(bool of_models) {
     std::vector<CompletionCommand::Option> options;
     for (const serve::Flag& flag : serve::flags()) {
         if (of_models && !serve::is_model_flag(flag)) continue;
-        // What asks for something that there is not may be switched off.
+        // A flag for something that this program lacks may only be switched off.
         const bool is_refused = flag.kind == serve::FlagKind::is_refused;
-        for (const std::string_view list : {is_refused ? std::string_view() : flag.names, flag.negative}) {
-            CompletionCommand::Option option{.summary = std::string(flag.summary),
-                                             .takes_value = !flag.value.empty()};
-            for (const std::string_view name : serve::words(list)) option.names.emplace_back(name);
-            if (!option.names.empty()) options.push_back(std::move(option));
-        }
+        CompletionCommand::Option on{.summary = std::string(flag.summary),
+                                     .takes_value = !flag.value.empty()},
+            off{.summary = fmt::format("off: {}", flag.summary)};
+        if (!is_refused)
+            for (const std::string_view name : serve::words(flag.names)) on.names.emplace_back(name);
+        for (const std::string_view name : serve::words(flag.negative)) off.names.emplace_back(name);
+        for (auto* option : {&on, &off})
+            if (!option->names.empty()) options.push_back(std::move(*option));
     }
     return options;
 }
@@ -160,6 +185,7 @@ std::vector<CompletionCommand> commands_of(const CLI::App& app) {
             for (const std::string& name : option->get_lnames()) known.names.push_back("--" + name);
             if (!known.names.empty()) command.options.push_back(std::move(known));
         }
+        if (command.name == "completion") command.words = kShells;
 #ifdef HEADRACE_LLM
         add_server_options(command);
 #endif
@@ -183,7 +209,7 @@ void add_completion(CLI::App& app, Status& status) {
     command->add_option("shell", *shell, "bash, zsh or fish")
         ->required()
         ->type_name("SHELL")
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+        ->check(CLI::IsMember(kShells));
     command->footer(
         "Examples:\n"
         "    source <(headrace completion bash)\n"

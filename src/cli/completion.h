@@ -13,6 +13,7 @@ struct CompletionCommand {
         bool takes_value = false;
     };
     std::vector<Option> options;
+    std::vector<std::string> words;  ///< of its argument, in place of files
 };
 
 /// A script for "bash", "zsh" or "fish" that completes commands and their options, and files elsewhere.

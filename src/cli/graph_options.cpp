@@ -50,7 +50,7 @@ Result<Graph> read_model(const GraphOptions& options) {
     return std::move(std::move(closed).value().graph);
 }
 
-/// What a text is not, for CLI11: nothing where it is.
+/// CLI11's message where the text is no value of this type; empty where it is one.
 template <class T>
 std::string complaint(const Result<T>& read) {
     return read.ok() ? "" : read.error().message;

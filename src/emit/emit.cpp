@@ -211,7 +211,7 @@ Emit::Tensor Emit::clamp(Tensor x, float low, float high) {
 
 Emit::Tensor Emit::leaky_relu(Tensor x, float slope) { return ggml_leaky_relu(ctx_, x, slope, false); }
 
-/// Blocks and halves are what they are.
+/// Only f32 weights may be rounded for a device; blocks and half floats are multiplied as they are.
 ProductForm Emit::product_form(Tensor a, Tensor b) const {
     return b->type == GGML_TYPE_F32 ? products_.of(a->ne[1], a->ne[2] * a->ne[3] > 1) : ProductForm::mat_mul;
 }

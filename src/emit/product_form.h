@@ -17,7 +17,7 @@ enum class ProductForm : std::uint8_t {
 /// The form by the rows of the first factor, as devices have several kernels: vectors, few rows, more, many.
 class ProductForms {
 public:
-    /// Of each kind the most rows; the last has all that are more.
+    /// The most rows of each kind; the last kind has all that are more.
     static constexpr std::array<std::int64_t, 5> kMostRows{1, 3, 8, 16, 32};
 
     ProductForm& of_kind(std::size_t kind) { return forms_[kind]; }

@@ -76,7 +76,7 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
     try {
         const std::span<const float> all = runs.run(rows, length, is_wide ? options_.threads : 1);
         const std::size_t width = all.size() / rows.size();
-        // Nobody else reads these rows before the call has none left.
+        // These rows are read by the caller alone, once the call has none left.
         for (std::size_t i = 0; i < texts.size(); ++i) {
             const auto row = all.subspan(i * width, width);
             texts[i].call->rows[texts[i].index].assign(row.begin(), row.end());
@@ -104,7 +104,7 @@ void EncoderThreads::serve(EncoderRuns& runs, std::vector<WaitingText> texts,
         else if (--call.left == 0)
             end(call, std::nullopt);
     }
-    // What waits of a call that failed.
+    // The waiting texts of a failed call are dropped.
     if (error) waiting_.remove_if([](const WaitingText& text) { return text.call->left == 0; });
 }
 

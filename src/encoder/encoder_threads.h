@@ -19,7 +19,7 @@ struct TextCall {
     std::vector<TokenizedText> texts;
     std::vector<std::vector<float>> rows;  ///< what the graph gives for each
 
-    // Of the threads' lock.
+    // These members are guarded by the threads' lock.
     std::size_t left = 0;  ///< texts without a row
     std::optional<Error> error;
     std::condition_variable ended;

@@ -14,7 +14,7 @@ using text::JsonPlace;
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-/// Nothing where there is no such file.
+/// The file's content, or nothing where there is no such file.
 Result<Json> read_json(const std::string& model, const std::string& name) {
     const std::string path = file_beside(model, name);
     if (path.empty()) return Json();
@@ -41,7 +41,7 @@ std::int64_t size_in(const Json& file, const char* key) {
     return JsonPlace::as_number(*found).value_or(0);
 }
 
-/// Of two of which 0 says nothing.
+/// The smaller of two numbers, where 0 stands for none.
 std::int64_t smaller_given(std::int64_t a, std::int64_t b) {
     return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }

@@ -17,8 +17,8 @@ struct ModelFolder {
     std::int64_t tokenizer_tokens = 0;  ///< the same without sentence_bert_config.json, as fastembed has it
     std::int64_t positions = 0;         ///< of the model, by config.json; 0: nothing
 
-    /// Of the folder that a model lies in, or the one above where that is called onnx. Files that are missing
-    /// say nothing. ranks: what is said of vectors is not read. Errors: of files that are damaged;
+    /// Reads the folder that a model lies in, or the one above where that is called onnx. Missing files are
+    /// no error. ranks: what is said of vectors is not read. Errors: of files that are damaged;
     /// Code::unsupported of a pooling or a module that is not known.
     static Result<ModelFolder> read(const std::string& model, bool ranks = false);
 };

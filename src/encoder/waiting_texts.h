@@ -25,7 +25,7 @@ struct WaitingText {
 class WaitingTexts {
 public:
     static constexpr std::int64_t kRunTokens = 4;
-    /// Of a run: more are no faster by the token, and others would wait for longer.
+    /// The most tokens of a run: more are no faster by the token, and others would wait for longer.
     static constexpr std::int64_t kMostTokens = 256;
 
     void add(std::int64_t length, WaitingText text);
@@ -41,7 +41,7 @@ public:
 
 private:
     using Lengths = std::map<std::int64_t, std::deque<WaitingText>>;
-    /// Of one length, how many.
+    /// How many texts of one length.
     struct Part {
         Lengths::iterator place;
         std::size_t count;

@@ -81,7 +81,7 @@ PlanOptions Executable::Impl::plan_options() const {
 Result<std::vector<bool>> Executable::Impl::change(Plan& plan, SymbolBindings bindings) {
     if (!uses_) uses_.emplace(graph);
     auto nodes = uses_->changed_nodes(plan.bindings, bindings);
-    HR_TRY(specialise_changes(graph, bindings, plan.graph, nodes,
+    HR_TRY(specialize_changes(graph, bindings, plan.graph, nodes,
                               uses_->changed_conditions(plan.bindings, bindings)));
     HR_TRY(replan(plan, plan_options(), packed, nodes));
     plan.bindings = std::move(bindings);
@@ -99,7 +99,7 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
         plan = std::make_shared<Plan>(*latest_);
         HR_TRY(change(*plan, std::move(bindings)));
     } else {
-        HR_ASSIGN(Graph concrete, specialise(graph, bindings));
+        HR_ASSIGN(Graph concrete, specialize(graph, bindings));
         HR_ASSIGN(Plan made, make_plan(std::move(concrete), plan_options(), packed));
         made.bindings = std::move(bindings);
         packed.keep();
@@ -111,15 +111,15 @@ Result<std::shared_ptr<const Plan>> Executable::Impl::plan_for(const ShapeKey& s
     return plans_.insert(shapes, std::move(plan), bytes);
 }
 
-Result<Executable::Impl::Change> Executable::Impl::changed_plan(std::shared_ptr<const Plan> from,
-                                                                const ShapeKey& shapes) {
+Result<Executable::Impl::ChangedPlan> Executable::Impl::changed_plan(std::shared_ptr<const Plan> from,
+                                                                     const ShapeKey& shapes) {
     const std::lock_guard lock(mutex_);
     HR_ASSIGN(SymbolBindings bindings, bind_symbols(graph, shapes));
-    // What only the caller had is changed where it is: each plan is made as no constant.
+    // A plan that only the caller holds is changed in place: it was not made as a constant.
     auto plan = from.use_count() == 1 ? std::const_pointer_cast<Plan>(from) : std::make_shared<Plan>(*from);
     from.reset();
     HR_ASSIGN(auto nodes, change(*plan, std::move(bindings)));
-    return Change{std::move(plan), std::move(nodes)};
+    return ChangedPlan{std::move(plan), std::move(nodes)};
 }
 
 int Executable::Impl::threads() const {

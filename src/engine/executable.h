@@ -10,7 +10,7 @@
 #include "engine/stage.h"
 #include "headrace/headrace.h"
 #include "ir/graph.h"
-#include "ir/specialise.h"
+#include "ir/specialize.h"
 #include "plan/plan.h"
 #include "run/device_constants.h"
 #include "run/devices.h"
@@ -50,11 +50,11 @@ struct Executable::Impl {
     Result<std::shared_ptr<const Plan>> plan_for(const ShapeKey& shapes);
     /// The same plan as the session's own, out of one that it gives up, and which nodes that has changed.
     /// Nothing else keeps it.
-    struct Change {
+    struct ChangedPlan {
         std::shared_ptr<const Plan> plan;
         std::vector<bool> nodes;
     };
-    Result<Change> changed_plan(std::shared_ptr<const Plan> from, const ShapeKey& shapes);
+    Result<ChangedPlan> changed_plan(std::shared_ptr<const Plan> from, const ShapeKey& shapes);
 
 private:
     PlanOptions plan_options() const;

@@ -10,8 +10,8 @@ namespace {
 
 /// quantize_weights, and what leaves a product's matrix as a constant beside it.
 const std::set<std::string_view> kNeeded{
-    "eliminate_dead_code",   "eliminate_no_ops", "absorb_transposed_weights",
-    "promote_halves_to_f32", "fold_constants",   "quantize_weights"};
+    "eliminate_dead_code", "eliminate_no_ops", "absorb_transposed_weights",
+    "promote_half_floats", "fold_constants",   "quantize_weights"};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ struct Stage {
     std::vector<ValueId> released;       ///< values that nothing reads when it has run
 };
 
-/// None where all is one stage. Each node is in the first that can have it.
+/// The stages, or none where all is one. Each node is in the first that can have it.
 Result<std::vector<Stage>> split_stages(const Graph& graph);
 
 }  // namespace headrace

@@ -24,7 +24,7 @@ enum class BlockFormat : std::uint8_t {
     q4_16_f32,  ///< two of 16: 2 × scale (f32), zero points of 4 bits in a byte, 32 × 4 bits as in q4_0
 };
 inline constexpr int kBlockFormatCount = 14;
-/// Of one block up to q5_1 and from q8_0_f32 on; larger blocks, too, unpack in groups of so many.
+/// Elements of one block up to q5_1 and from q8_0_f32 on, and of the groups in which larger blocks unpack.
 inline constexpr std::int64_t kBlockElements = 32;
 
 /// Whether ggml has the format.
@@ -35,13 +35,13 @@ constexpr bool has_blocks_of_16(BlockFormat format) { return format >= BlockForm
 
 std::string_view name_of(BlockFormat format);  ///< "plain", "q8_0", ...
 
-/// Of one block; 1 for plain.
+/// Elements of one block; 1 for plain.
 constexpr std::int64_t block_elements(BlockFormat format) {
     if (format == BlockFormat::plain) return 1;
     return format >= BlockFormat::q4_k && is_of_ggml(format) ? 256 : kBlockElements;
 }
 
-/// Of one block; 0 for plain.
+/// Bytes of one block; 0 for plain.
 constexpr std::size_t block_bytes(BlockFormat format) {
     constexpr std::size_t kBytes[] = {0,
                                       2 + 32,
@@ -60,7 +60,7 @@ constexpr std::size_t block_bytes(BlockFormat format) {
     return kBytes[static_cast<std::size_t>(format)];
 }
 
-/// Of so many elements in whole blocks.
+/// Bytes of so many elements in whole blocks.
 constexpr std::size_t blocks_bytes(BlockFormat format, std::int64_t elements) {
     return static_cast<std::size_t>(elements / block_elements(format)) * block_bytes(format);
 }

@@ -81,7 +81,7 @@ inline float load_float(const std::byte* from) {
     return value;
 }
 
-/// Of two blocks of 16 with scales in f32.
+/// Unpacks two blocks of 16 with scales in f32.
 inline void unpack_pair(BlockFormat format, const std::byte* block, BlockGroup& to) {
     to.scale[0] = load_float(block);
     to.scale[1] = load_float(block + 4);
@@ -98,7 +98,7 @@ inline void unpack_pair(BlockFormat format, const std::byte* block, BlockGroup& 
     }
 }
 
-/// Of the formats with scales in f32.
+/// Unpacks a block of the formats with scales in f32.
 inline void unpack_f32(BlockFormat format, const std::byte* block, BlockGroup& to) {
     if (has_blocks_of_16(format)) return unpack_pair(format, block, to);
     const bool has_minimum = format == BlockFormat::q4_1_f32;

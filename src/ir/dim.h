@@ -35,7 +35,7 @@ public:
     /// The extent, or the largest value that it can have.
     std::int64_t max_size() const { return open_ ? open_->range.most : size_; }
     std::string str() const { return open_ ? open_->text : std::to_string(size_); }
-    /// Of a symbol its name, as it was given; else str().
+    /// A symbol's name as it was given; else str().
     std::string name() const;
     /// The expression as text; only of a symbolic one.
     const std::string& text() const {

@@ -35,7 +35,7 @@ public:
 };
 
 inline constexpr DTypeSet kFloats{DType::f32, DType::f16, DType::bf16, DType::f64};
-inline constexpr DTypeSet kHalves{DType::f16, DType::bf16};
+inline constexpr DTypeSet kHalfFloats{DType::f16, DType::bf16};
 inline constexpr DTypeSet kSigned{DType::i8, DType::i16, DType::i32, DType::i64};
 inline constexpr DTypeSet kUnsigned{DType::u8, DType::u32, DType::u64};
 inline constexpr DTypeSet kNumeric = kFloats | kSigned | kUnsigned;  ///< everything one can calculate with

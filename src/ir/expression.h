@@ -41,10 +41,10 @@ public:
     /// A symbol of any name; where that looks like an expression it is spelled within quotes.
     static Expression named(std::string_view name, Range range = kAnyExtent);
     using RangeOf = std::function<std::optional<Range>(const std::string& name)>;
-    /// Of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded up), Max, Min, Mod
-    /// and calls of other functions, which are names, as words joined by hyphens are. Within quotes ('a*b',
-    /// 'it''s') anything is a name, and so is any other text as a whole. Names of which `range_of` knows
-    /// nothing are extents, at least 0.
+    /// Reads an expression of integers, names, + - * ** % parentheses, // and / (rounded down), ^/ (rounded
+    /// up), Max, Min, Mod and calls of other functions, which are names, as words joined by hyphens are.
+    /// Within quotes ('a*b', 'it''s') anything is a name, and so is any other text as a whole. Names of which
+    /// `range_of` knows nothing are extents, at least 0.
     static Expression parse(std::string_view text, const RangeOf& range_of = {});
 
     std::string str() const;
@@ -55,7 +55,7 @@ public:
     Expression operator*(const Expression& other) const;
     /// Rounded down.
     Expression operator/(const Expression& divisor) const;
-    /// What that leaves: of the divisor's sign.
+    /// The remainder of that, with the divisor's sign.
     Expression operator%(const Expression& divisor) const;
     /// The quotient rounded up.
     Expression divided_up(const Expression& divisor) const;

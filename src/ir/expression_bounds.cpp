@@ -25,7 +25,7 @@ Wide times(Wide a, Wide b) {
     return clamped(result);
 }
 
-/// Of a positive divisor.
+/// The quotient by a positive divisor, rounded down.
 Wide floor_quotient(Wide a, Wide b) {
     if (is_infinite(b)) return a < 0 ? -1 : 0;
     if (is_infinite(a)) return a;
@@ -59,7 +59,7 @@ struct Interval {
         const Interval both{std::max(least, o.least), std::min(most, o.most)};
         return both.least > both.most ? *this : both;
     }
-    /// Of integers that are a number of these.
+    /// The bounds of the quotient, where that is an integer.
     Interval divided(Wide divisor) const {
         return {is_infinite(least) ? least : -floor_quotient(-least, divisor),
                 is_infinite(most) ? most : floor_quotient(most, divisor)};
@@ -98,7 +98,7 @@ struct Bounder {
         const auto excess = [](const Atom& atom) {
             const Range r = atom.range;
             const Range rest{0, r.most == INT64_MAX ? INT64_MAX : r.most - r.least};
-            // Of one name there may be several ranges, and so several excesses.
+            // One name may have several ranges, and so several excesses: the name says which.
             return Expression::symbol(fmt::format("{} above {}", atom.text, r.least), rest) + r.least;
         };
         Expression total;

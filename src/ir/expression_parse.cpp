@@ -33,8 +33,8 @@ Expression symbol_of(std::string text, const Expression::RangeOf& range_of) {
     return Expression::symbol(std::move(text), range);
 }
 
-/// What is no expression is nothing. Texts are at most as long as a symbol's name may be, and so is the
-/// depth.
+/// The result is empty where a text is no expression. Texts are at most as long as a symbol's name may be,
+/// and so is the depth.
 class Parser {
 public:
     Parser(std::string_view text, const Expression::RangeOf& range_of) : rest_(text), range_of_(range_of) {}

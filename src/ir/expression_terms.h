@@ -18,7 +18,7 @@ struct Expression::Atom {
 };
 
 struct Expression::Bounds {
-    /// Of a quotient's or an extreme's operands, the values that it can have.
+    /// The values that a quotient or an extreme of these operands can have.
     static Range of_atom(Atom::Kind kind, const std::vector<Expression>& of);
     static Range of(const Expression& expression);
 };

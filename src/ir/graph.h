@@ -96,7 +96,7 @@ std::vector<Condition> conditions_of(const Graph& graph, const std::vector<bool>
 
 /// The same graph with symbols replaced: every type is inferred again. Value ids do not change. Errors: the
 /// first condition that does not hold, and what inference says of the numbers.
-Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings);
+Result<Graph> specialize(const Graph& graph, const SymbolBindings& bindings);
 
 /// Reads bindings off concrete input shapes (in graph.inputs order); checks fixed extents and ranges.
 Result<SymbolBindings> bind_symbols(const Graph& graph, std::span<const std::vector<std::int64_t>> shapes);

@@ -124,7 +124,7 @@ struct OpDef {
     Result<std::vector<TensorType>> (*infer)(const Operands&, const void*) = nullptr;
     void (*reference)(const TensorArgs&, const void*) = nullptr;
 
-    /// Of an op that has output extents which its operands' elements decide: their values, one for each
+    /// The values of output extents that the operands' elements decide, one for each
     /// symbol of its attribute `counts`, by which its types know them. Null: the op has none. Throws
     /// KernelError for elements that are no extents.
     std::vector<std::int64_t> (*count)(std::span<const ConstView> in, const void* attrs) = nullptr;

@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-/// None: the piece goes on with the one before.
+/// The level of a piece of ggml's log; none for one that continues the piece before.
 std::optional<LogLevel> log_level_of(ggml_log_level level);
 
 /// One thread's messages of ggml or llama.cpp, which come in pieces, as lines.

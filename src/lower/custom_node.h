@@ -29,10 +29,10 @@ public:
           pieces_(pieces),
           title_(std::move(title)) {}
 
-    /// Of the node, for messages.
+    /// The node's title, for messages.
     const std::string& title() const { return title_; }
 
-    /// Of the runs of its graph; it must live as long.
+    /// Sets the stop of its graph's runs; that must live as long.
     void set_stop(RunStop* stop) { stop_ = stop; }
     /// Operand that comes from ggml source `source`; -1 leaves an optional operand out.
     void add_input(const TensorType& type, int source);

@@ -21,7 +21,7 @@ bool begins_between_places(const ggml_tensor* output) {
 
 std::size_t aligned(std::size_t n) { return (n + kBlobAlignment - 1) / kBlobAlignment * kBlobAlignment; }
 
-/// Of work of about 20 ms each on one thread, as slow kernels do it.
+/// In how many pieces a node is computed: each takes about 20 ms on one thread, if its kernel is slow.
 int pieces_of(const NodePlan& plan) {
     constexpr double kPieceUs = 20000, kMostPieces = 4096, kBytesPerUs = 1e3;
     const double flops_per_us = plan.kernel ? 4000 : 300;

@@ -61,7 +61,7 @@ struct CacheUpdate {
     }
 
     static Status lowerable(const Operands& in, const Attrs& a) {
-        // Of several threads that write one row no one knows which is the last.
+        // Several threads could write one row, in no known order.
         if (in[1].elements() != 1) return unsupported("{} positions, which may be equal", in[1].elements());
         if (in[0].dtype != DType::f32 && in[0].dtype != DType::f16)
             return unsupported("{}", name_of(in[0].dtype));

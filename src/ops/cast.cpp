@@ -115,7 +115,7 @@ struct Cast {
     /// ggml converts element by element.
     static bool vectors_apply(const Operands& in, std::span<const bool>, const void* attrs) {
         const DType from = in[0].dtype, to = detail::attrs_ref<Attrs>(attrs).data_type;
-        return (from == DType::f32 && kHalves.has(to)) || (to == DType::f32 && kHalves.has(from));
+        return (from == DType::f32 && kHalfFloats.has(to)) || (to == DType::f32 && kHalfFloats.has(from));
     }
     static void run_vectors(const TensorArgs& args, const void* attrs) {
         const DType to = detail::attrs_ref<Attrs>(attrs).data_type;

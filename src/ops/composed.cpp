@@ -244,7 +244,7 @@ Tensor min(Emit& e, Tensor a, Tensor b) { return keep_nan(e, select(e, step(e, s
 Tensor atan2(Emit& e, Tensor y, Tensor x) {
     Tensor up = magnitude(e, y), along = magnitude(e, x), is_steep = step(e, sub(e, up, along));
     Tensor shorter = select(e, is_steep, along, up), longer = select(e, is_steep, up, along);
-    // Of zeros the ratio is 0, of infinities 1.
+    // The ratio of two zeros becomes 0, of two infinities 1.
     Tensor ratio = div(e, shorter, add(e, longer, without(e, step(e, longer))));
     ratio = select(e, step(e, plus(e, shorter, -kLargest)), e.fill(ratio, 1), ratio);
     Tensor angle = reflected(e, is_steep, atan_of_ratio(e, ratio), kHalfPi);
@@ -267,7 +267,7 @@ Tensor multiplied(Emit& e, Tensor a, Tensor b) {
     Tensor one = e.fill(a, 1), product = one, square = a, rest = magnitude(e, b);
     for (int bit = 1; bit <= static_cast<int>(kMostMultiplied); bit *= 2) {
         Tensor half = e.unary(Unary::floor, e.scale(rest, 0.5f, 0));
-        // Of NaN and of fractions, whose powers are others, this is a bit, too.
+        // NaN and fractions pass as bits, too; the caller selects other powers for them.
         Tensor is_set = step(e, plus(e, sub(e, rest, e.scale(half, 2, 0)), -0.5f));
         product = mul(e, product, select(e, is_set, square, one));
         square = mul(e, square, square);

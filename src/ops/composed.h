@@ -97,7 +97,7 @@ Tensor reversed_rows(Emit& e, Tensor x);
 Tensor largest_of(Emit& e, Tensor x, const std::function<Tensor(Tensor)>& largest,
                   const std::function<Tensor(Tensor)>& mean);
 
-/// Of rows x[rows, n]: [rows, 1].
+/// The largest element of each row of x[rows, n], as [rows, 1].
 Tensor largest_of_rows(Emit& e, Tensor x);
 /// In halves, so that what overflows in between need not be what does one by one.
 Tensor product_of_rows(Emit& e, Tensor x);

@@ -145,7 +145,7 @@ struct ConvTranspose2d {
         return extent == size ? size : extent;  // which may have a narrower range
     }
 
-    /// What output_sizes says, which is one of as many as the stride.
+    /// The extent in output_sizes; the stride allows as many extents as it has steps.
     static Result<Dim> wanted_extent(const Operands& in, const char* what, const Dim& least, int i,
                                      const Attrs& a) {
         const Dim &wanted = (*a.output_sizes)[i], most = sum(least, a.strides[i] - 1);

@@ -208,7 +208,7 @@ struct Conv2dKernels {
         KernelDef{"nhwc_bf16_conv2d", &bf16_applies<&nhwc_bf16_kernel_applies>, 1,
                   &bf16_bytes<&nhwc_bf16_filter_bytes>, &pack_bf16<&pack_nhwc_bf16_filter>,
                   &run_bf16<&kernels::nhwc_bf16_conv2d>}};
-    /// Of an op whose attributes have round_to_bf16: those that round come first.
+    /// The kernels of an op with the attribute round_to_bf16: those that round come first.
     static constexpr auto with_rounding = [] {
         std::array<KernelDef, rounding.size() + list.size()> all{};
         std::ranges::copy(list, std::ranges::copy(rounding, all.begin()).out);

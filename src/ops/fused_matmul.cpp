@@ -70,7 +70,7 @@ struct FusedMatMul {
 
     /// f16 and bf16 matrices may be multiplied with f32, in f32.
     static bool is_widened(const Operands& in) {
-        return in[0].dtype == DType::f32 && kHalves.has(in[1].dtype);
+        return in[0].dtype == DType::f32 && kHalfFloats.has(in[1].dtype);
     }
 
     static Product product(const Operands& in, const Attrs& attrs) {
@@ -186,9 +186,9 @@ struct FusedMatMul {
         if (b.dtype == DType::bf16) return pack_16_bits<std::uint16_t, &kernels::pack_bf16>(b, attrs, packed);
         pack_16_bits<float, &kernels::pack_as_bf16>(b, attrs, packed);
     }
-    static void pack_halves(const ConstView& b, const void* attrs, std::byte* packed) {
+    static void pack_half_floats(const ConstView& b, const void* attrs, std::byte* packed) {
         pack_in_parts<std::uint16_t>(b, cast(attrs).transpose_b, reinterpret_cast<std::uint16_t*>(packed),
-                                     &kernels::pack_halves);
+                                     &kernels::pack_half_floats);
     }
     /// Packs elements of T.
     template <class T, auto Pack>
@@ -228,7 +228,7 @@ struct FusedMatMul {
         KernelDef{"gemm_f32", &packed_applies, 1, &packed_bytes, &pack, &run_packed, true},
         KernelDef{"block_gemm_int8", &int8_applies, 1, &packed_blocks_bytes, &pack_blocks,
                   &run_blocks<&kernels::block_gemm_int8>},
-        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_halves, &run_half, true},
+        KernelDef{"f16_gemm_f32", &half_applies, 1, &packed_half_bytes, &pack_half_floats, &run_half, true},
         KernelDef{.name = "block_gemm_f32",
                   .applies = &blocks_apply,
                   .run = &run_blocks<&kernels::block_gemm_f32>}};

@@ -71,7 +71,7 @@ struct IntegerMatrix {
         if (transposed) return kernels::pack_pairs<T>(b.as<T>(), n, 1, k, packed);
         kernels::pack_pairs<T>(columns<T>(b).data(), n, 1, k, packed);
     }
-    /// Of [k, n].
+    /// The columns of [k, n], one after another.
     template <class T>
     std::vector<T> columns(const ConstView& b) const {
         std::vector<T> list(n * k);

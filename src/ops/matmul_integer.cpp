@@ -11,7 +11,7 @@ namespace {
 constexpr OperandRule kRowsZero{
     .name = "zero_point", .dtypes = kBytes, .same_dtype_as = 0, .optional = true, .max_rank = 0};
 
-/// Of operand 2.
+/// Operand 2: the zero point of the rows.
 std::int32_t rows_zero(const TensorArgs& args) { return args.has(2) ? int8_at(args.in[2], 0) : 0; }
 
 /// What both share: b is [k, n], one matrix.

@@ -9,7 +9,7 @@
 namespace headrace::ops {
 namespace {
 
-/// Of integers: x modulo 0 is 0, as is the remainder of a division by -1, which may overflow.
+/// The remainder of integers: x modulo 0 is 0, as is the remainder of a division by -1, which may overflow.
 template <std::integral T>
 T integer_fmod(T a, T b) {
     if (b == 0) return 0;

@@ -44,7 +44,7 @@ struct NonZero {
                 out[static_cast<std::int64_t>(d) * columns + column] = at / strides[d] % args.in[0].shape[d];
             ++column;
         });
-        // Of inputs that changed after they were counted, the last columns repeat the first element.
+        // Where inputs changed after they were counted, the last columns repeat the first element.
         for (std::size_t d = 0; d < strides.size(); ++d)
             std::fill(out + static_cast<std::int64_t>(d) * columns + column,
                       out + static_cast<std::int64_t>(d + 1) * columns, 0);

@@ -13,7 +13,7 @@ public:
     consteval OpName(const char* name) : name_(name) {
         if (std::ranges::find(kNames, name_) == std::end(kNames)) throw "src/ops has no op of this name";
     }
-    /// Of an op that there is.
+    /// The name of an op of the catalog.
     explicit OpName(const OpDef& op) : name_(op.name) {}
     constexpr operator std::string_view() const { return name_; }
 

@@ -25,7 +25,7 @@ struct Int8Limits {
         if (min_value <= max_value) return success();
         return invalid("min_value {} is greater than max_value {}", min_value, max_value);
     }
-    /// Of a result of this type.
+    /// The range of a result of this type.
     IntegerRange of(DType type) const {
         const IntegerRange all = integer_range(type);
         return {std::max(static_cast<double>(min_value), all.low),
@@ -33,7 +33,7 @@ struct Int8Limits {
     }
 };
 
-/// What the kernels read.
+/// The bytes as the kernels read them.
 inline kernels::Bytes bytes_of(const ConstView& x) { return {x.data, x.dtype == DType::i8}; }
 
 /// An element of i8, u8 or i16.

@@ -192,7 +192,7 @@ void walk_sequence(const TensorArgs& args, Direction direction, Begin&& begin, S
     }
 }
 
-/// Of a multiplication of so many weights in each step.
+/// The cost of multiplying so many weights in each step.
 inline Cost recurrence_cost(const Operands& in, std::span<const TensorType> out, std::int64_t weights,
                             std::int64_t steps) {
     Cost cost = elementwise_cost(in, out, 0);

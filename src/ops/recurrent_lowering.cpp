@@ -123,7 +123,7 @@ struct GruSteps : CellSteps {
         Tensor fresh = activated(e, functions[1], add(e, part(input, kNew), recurrent));
         d.hidden = add(e, mul(e, mixed, d.hidden), mul(e, e.scale(mixed, -1, 1), fresh));
     }
-    /// Of the new gate alone.
+    /// The sums of the new gate alone.
     Tensor new_sums(Emit& e, const LoweredDirection& d, Tensor scaled) const {
         const std::array<std::int64_t, 2> start{2 * hidden_size, 0}, size{hidden_size, hidden_size};
         Tensor sums = e.mat_mul_transposed(scaled, e.copy(e.slice(d.recurrent_weight, start, size)));

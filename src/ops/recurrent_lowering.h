@@ -9,7 +9,8 @@
 /// Recurrent networks as ggml's operations, every step's anew.
 namespace headrace::ops {
 
-/// Of all directions. How many tensors a step takes at most, most_tensors() in plan/placement.cpp knows.
+/// Steps of all directions together. How many tensors a step takes at most, most_tensors() in
+/// plan/placement.cpp knows.
 inline constexpr std::int64_t kMostLoweredSteps = 64;
 
 /// What one direction reads, in f32; what is absent is null.

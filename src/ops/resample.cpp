@@ -155,7 +155,7 @@ struct Planes {
           width(shape[axes.columns]),
           inner(extent_product(shape, axes.columns + 1, shape.size())) {}
     std::int64_t lines() const { return outer * middle * height; }
-    /// Of a row of a plane.
+    /// Where a row of a plane begins.
     std::int64_t line_at(std::int64_t plane, std::int64_t row) const {
         return (plane / middle * height + row) * middle + plane % middle;
     }

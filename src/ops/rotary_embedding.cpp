@@ -99,7 +99,7 @@ struct RotaryEmbedding {
             e.binary(Binary::add, e.binary(Binary::mul, value, cos), e.binary(Binary::mul, other, sin));
         return {from_f32(e, y, in[0])};
     }
-    /// Of each row (first, second): (-second, first), or of each pair in it.
+    /// Turns each row (first, second), or each pair in it, into (-second, first).
     static ggml_tensor* turned(Emit& e, ggml_tensor* x, std::int64_t width, bool by_pairs) {
         const std::int64_t length = by_pairs ? 2 : width, rows = Emit::elements(x) / length,
                            half = length / 2;

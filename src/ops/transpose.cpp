@@ -22,7 +22,7 @@ struct TransposeAttrs {
     }
 };
 
-/// Of checked attributes.
+/// The permutation that checked attributes say.
 std::vector<int> permutation_of(const TransposeAttrs& a, int rank) {
     std::vector<int> permutation(rank);
     if (!a.permutation) {

@@ -17,7 +17,7 @@ bool is_weight(const Graph& graph, ValueId id) {
 
 bool is_f32(const Graph& graph, ValueId id) { return graph.value(id).type.dtype == DType::f32; }
 
-/// Of f32, with a constant matrix in f32 or, of which there is nothing to lose, in bf16.
+/// Marks a product of f32 rows with a constant matrix in f32, or in bf16, where nothing is lost.
 Result<bool> allow_in_product(Graph& graph, Node& node) {
     auto product = fused_matmul(graph, node);
     if (!product || !is_weight(graph, product->b) || !is_f32(graph, product->a) ||
@@ -107,7 +107,7 @@ Pass allow_bf16_products_pass() {
     return {.name = "allow_bf16_products",
             .summary = "lets products round to bf16, when asked to",
             .run = &allow_bf16_products,
-            .after = {"fuse_matmul_epilogue", "fuse_convolution_epilogue", "promote_halves_to_f32",
+            .after = {"fuse_matmul_epilogue", "fuse_convolution_epilogue", "promote_half_floats",
                       "fold_dequantize_into_matmul"}};
 }
 

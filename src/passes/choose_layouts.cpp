@@ -20,7 +20,7 @@ SymbolBindings typical_extents(const Graph& graph) {
         const Shape& shape = graph.value(id).type.shape;
         for (std::size_t i = 0; i < shape.size(); ++i)
             if (shape[i].is_symbolic())
-                // Of "(n+1)" it is n that is chosen, for others may be computed from n as well.
+                // "(n+1)" gets its number by way of n, from which other extents may be computed as well.
                 for (const std::string& name : shape[i].expression().names())
                     bindings.emplace(
                         name, name == shape[i].str()
@@ -190,7 +190,7 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
         graph.nodes, [](const Node& node) { return node.op->layout == LayoutRule::channels; });
     if (!context.uses_packed_kernels || !has_convolution) return Counts{};
     const ImageOrders images(graph);
-    auto typical = specialise(graph, typical_extents(graph));
+    auto typical = specialize(graph, typical_extents(graph));
     // Extents may have to go together in ways that only the model's owner knows.
     if (!typical.ok() || !typical.value().is_concrete()) return Counts{};
     HR_ASSIGN(auto chosen, choose_image_orders(typical.value(), images, context.low_memory));
@@ -210,7 +210,7 @@ Result<Counts> choose_layouts(Graph& graph, const PassContext& context) {
 }  // namespace
 
 Pass choose_layouts_pass() {
-    // What is one node has one layout.
+    // The fusions come first: one node has one layout.
     return {.name = "choose_layouts",
             .summary = "puts the channels of images first or last, as kernels are fastest",
             .run = &choose_layouts,

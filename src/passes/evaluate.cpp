@@ -12,7 +12,7 @@
 namespace headrace {
 namespace {
 
-/// Of operations: below, a reference kernel takes some milliseconds at most.
+/// Operations below which a reference kernel takes some milliseconds at most.
 constexpr double kManyOperations = 1e7;
 
 using Constants = std::vector<std::shared_ptr<const Constant>>;

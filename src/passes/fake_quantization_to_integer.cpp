@@ -368,7 +368,7 @@ Pass fake_quantization_to_integer_pass() {
     return {.name = "fake_quantization_to_integer",
             .summary = "leaves out real numbers between operations on quantised ones",
             .run = &fake_quantization_to_integer,
-            .after = {"promote_halves_to_f32", "hoist_recurrent_input_projection"}};
+            .after = {"promote_half_floats", "hoist_recurrent_input_projection"}};
 }
 
 }  // namespace headrace

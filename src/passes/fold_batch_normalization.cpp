@@ -111,7 +111,7 @@ Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
     return add_constant(graph, type, own_constant(std::move(bytes)));
 }
 
-/// Of the filter's output channels: the number of elements that follow in memory for each of them.
+/// The number of elements that each of the filter's output channels has in a row in memory.
 std::size_t elements_within_channel(const Graph& graph, const Node& conv) {
     const auto sizes = graph.value(conv.inputs[kFilter]).type.sizes();
     const auto layout = attr<std::string>(conv, "filter_layout");

@@ -101,14 +101,13 @@ Result<Counts> fold_constants(Graph& graph, const PassContext& context) {
 }
 
 Pass fold_constants_pass() {
-    // Nothing large is left to transpose, halves are converted where they are constant, and the biases of
+    // By then no large matrix is left to transpose, constant half floats are converted, and the biases of
     // networks are added. Integers are multiplied before this makes real numbers of small constants.
-    return {
-        .name = "fold_constants",
-        .summary = "computes nodes whose operands are constant",
-        .run = &fold_constants,
-        .after = {"absorb_transposed_weights", "promote_halves_to_f32", "hoist_recurrent_input_projection",
-                  "fake_quantization_to_integer", "look_up_functions_of_bytes"}};
+    return {.name = "fold_constants",
+            .summary = "computes nodes whose operands are constant",
+            .run = &fold_constants,
+            .after = {"absorb_transposed_weights", "promote_half_floats", "hoist_recurrent_input_projection",
+                      "fake_quantization_to_integer", "look_up_functions_of_bytes"}};
 }
 
 }  // namespace headrace

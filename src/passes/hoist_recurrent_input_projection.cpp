@@ -202,7 +202,7 @@ Pass hoist_recurrent_input_projection_pass() {
     return {.name = "hoist_recurrent_input_projection",
             .summary = "multiplies the inputs of all steps of an lstm or gru at once",
             .run = &hoist_recurrent_input_projection,
-            .after = {"promote_halves_to_f32"}};
+            .after = {"promote_half_floats"}};
 }
 
 }  // namespace headrace

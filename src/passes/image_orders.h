@@ -26,7 +26,7 @@ class ImageOrders {
 public:
     explicit ImageOrders(const Graph& graph);
 
-    /// Of a value as the graph has it.
+    /// The order of a value as the graph has it.
     ImageOrder of(ValueId id) const { return id == kNoValue ? ImageOrder::unknown : orders_[id]; }
     /// The order of the images that a node reads and writes, if it may have the other one: by OpDef::layout,
     /// and all its images agree. Else unknown.

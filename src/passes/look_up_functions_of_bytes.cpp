@@ -97,7 +97,7 @@ private:
     }
 
     Status look_up(Node& node, ValueId root) {
-        // What is made real and rounded again, alone, is left to what moves bytes.
+        // A value that is only made real and rounded again is left to the ops that move bytes.
         if (producer(graph_, node.inputs[0], "dequantize_linear")) return success();
         const Value& table = tables_.value(tabled_[node.outputs[0]]);
         graph_.values.push_back(
@@ -127,7 +127,7 @@ Result<Counts> look_up_functions_of_bytes(Graph& graph, const PassContext& conte
 }  // namespace
 
 Pass look_up_functions_of_bytes_pass() {
-    // What has integer ops of its own keeps them.
+    // It follows the passes that make integer ops: what these have taken they keep.
     return {.name = "look_up_functions_of_bytes",
             .summary = "makes tables of functions of one quantised number",
             .run = &look_up_functions_of_bytes,

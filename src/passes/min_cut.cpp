@@ -62,7 +62,7 @@ std::vector<bool> MinCut::solve() {
         next_.assign(edges_of_.size(), 0);
         while (push(kLeft, kNever)) continue;
     }
-    // What still reaches the right side belongs to it.
+    // Nodes that still reach the right side belong to it.
     std::vector<bool> is_right(edges_of_.size());
     is_right[kRight] = true;
     std::vector<Node> queue{kRight};

@@ -16,7 +16,7 @@ public:
     Node add_node();
     /// Costs `price` if `left` ends on the left and `right` on the right.
     void pay(Node left, Node right, std::int64_t price);
-    /// Of each node whether it is on the right; as few as possible are.
+    /// Whether each node is on the right; as few as possible are.
     std::vector<bool> solve();
 
 private:

@@ -26,7 +26,7 @@ T element(const Value& v, std::int64_t i) {
     return value;
 }
 
-/// Of i8, u8 and i32.
+/// Element i of a constant in i8, u8 or i32.
 std::int32_t int8_element(const Value& v, std::int64_t i) {
     switch (v.type.dtype) {
         case DType::i8: return element<std::int8_t>(v, i);

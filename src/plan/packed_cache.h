@@ -12,8 +12,8 @@
 
 namespace headrace {
 
-/// Of the forms that kernels pack weights in. Raised whenever one changes, since files of earlier starts hold
-/// the former; tests/ops/packed_forms_test.cpp notices.
+/// The version of the forms that kernels pack weights in. It is raised whenever one changes, since files of
+/// earlier starts hold the former; tests/ops/packed_forms_test.cpp notices.
 inline constexpr int kPackingVersion = 3;
 
 /// One graph's file of packed weights, in a folder that the user chose. A file that cannot be used is

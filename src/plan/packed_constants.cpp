@@ -61,7 +61,7 @@ void PackedConstants::prepare(const Graph& graph, std::span<const Use> uses, int
     for (const Missing& m : missing) total += bytes_of(m);
     if (total < kWorthThreads) threads = 1;
     for_each_index(missing.size(), threads, [&](std::size_t i) {
-        // What fails stays without data, and get() tries again and has the error.
+        // A form that fails stays without data; get() tries again and has the error.
         static_cast<void>(fill(*missing[i].form, missing[i].names, graph, missing[i].use).ok());
     });
 }

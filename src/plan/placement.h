@@ -13,7 +13,7 @@ namespace headrace {
 /// How many ggml tensors a node's lowering creates at most.
 std::size_t most_tensors(const Graph& graph, const Node& node);
 
-/// Of each node: the state that it writes, directly or as another node's new version of it; kNoValue: none.
+/// For each node the state that it writes, directly or as another node's new version of it; kNoValue: none.
 std::vector<ValueId> written_states(const Graph& graph);
 
 /// How a device computes, as far as that was tried.

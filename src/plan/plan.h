@@ -58,9 +58,9 @@ struct Plan {
     SymbolBindings bindings;  ///< of which it is
     std::vector<NodePlan> nodes;
     ProductForms device_products = {};  ///< of nodes on a device
-    /// Of the graph's states: it lies on the device, where all is that writes it.
+    /// Whether each of the graph's states lies on the device, as all nodes that write it do.
     std::vector<bool> device_states;
-    /// Of constants that a file has at places where kernels cannot read them, those that some node reads
+    /// Aligned copies of constants that a file has where kernels cannot read them and that some node reads
     /// plain.
     std::map<const Constant*, std::shared_ptr<const std::byte>> aligned;
     double flops = 0, bytes = 0;

@@ -30,7 +30,7 @@ public:
     const std::vector<ggml_backend_device*>& devices() const { return devices_; }
     const Probe& probe() const { return probe_; }
     const Patience& patience() const { return link_->patience(); }
-    /// Of a device now; the probe knows what was free before anything was placed there.
+    /// The memory of a device now; the probe knows what was free before anything was placed there.
     Probe::Memory memory(std::size_t device) const;
     /// What ggml calls it: a port of this process.
     std::string endpoint() const { return link_->endpoint(); }

@@ -85,7 +85,7 @@ private:
     Link& link_;
     Socket client_, host_;
     PeerRecord record_;
-    /// Of each device: what GRAPH_RECOMPUTE repeats. The server forgets it when any buffer is freed.
+    /// The graph that GRAPH_RECOMPUTE repeats on a device. The server forgets it when any buffer is freed.
     struct Graph {
         Bytes request;
         bool is_forgotten = false;

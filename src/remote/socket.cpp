@@ -150,7 +150,7 @@ Result<Socket> Socket::accept(int stop) {
             set_options(socket.fd_);
             return socket;
         }
-        // Whoever knocked may be gone; of descriptors there may be some again later.
+        // The client may be gone already; where descriptors ran out, some may be free later.
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
             socket_becomes(stop, POLLIN, Milliseconds(100));
         else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)

@@ -107,7 +107,7 @@ private:
         }
         copies_[it->second].life.last = node;
     }
-    /// What nobody reads is not given back, and neither is what it is a view of.
+    /// Memory of unread tensors is not given back, nor that of tensors they are views of.
     void keep_unread(const ggml_tensor* t) {
         if (is_read_.contains(t)) return;
         if (Life* life = find(t)) life->last = nodes_;

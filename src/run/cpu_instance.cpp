@@ -175,7 +175,7 @@ void CpuInstance::estimate() {
     if (before > 0 && estimated_us_ > 0)
         choice_.scale(estimated_us_ / before);
     else
-        choice_ = ThreadChoice(estimated_us_);
+        choice_ = ThreadChoice(estimated_us_, &are_cpus_taken);
 }
 
 Result<bool> CpuInstance::adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) {
@@ -304,10 +304,11 @@ Status CpuInstance::compute(int threads, const RunOptions& options) {
     };
     const ggml_status status =
         threads == 1 ? compute_on(solo_.get()) : compute_on(ThreadPoolLease(threads).pool());
+    const Status thrown = take_failures();  // of a stopped run, too, or the next one would report it
     if (status == GGML_STATUS_ABORTED || stop_.is_stopped()) return run_was_stopped();
     if (status != GGML_STATUS_SUCCESS)
         return failure(Code::backend_failure, "ggml's CPU backend failed: {}", ggml_status_to_string(status));
-    return take_failures();
+    return thrown;
 }
 
 Status CpuInstance::run(std::span<const InputView> inputs, std::span<const OutputView> outputs, int threads,

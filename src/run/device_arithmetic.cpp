@@ -23,7 +23,8 @@ namespace {
 constexpr std::int64_t kColumns = 32;
 /// What kernels of products are chosen by beside the rows: whether the sums are of whole vectors.
 constexpr std::array<std::int64_t, 2> kInner{32, 31};
-/// Of the sum of the absolute terms. Sums of f32 stay below, and terms of 11 bits come to ten times that.
+/// The most error, in proportion to the sum of the absolute terms. Sums of f32 stay below, and terms of 11
+/// bits come to ten times that.
 constexpr double kMostError = 4e-6;
 
 /// Random matrices; what f16 does not hold is among their elements.
@@ -67,7 +68,7 @@ ProductForms only(ProductForm form) {
     return forms;
 }
 
-/// Nothing where the device does not take it.
+/// Whether the form is exact, or nothing where the device does not take it.
 std::optional<bool> try_form(ggml_backend_dev_t device, ProductForm form, const Factors& factors) {
     constexpr std::size_t kMostTensors = 32;
     const GgmlContext context(ggml_init(

@@ -40,7 +40,7 @@ Result<Device> find_device(const std::string& name,
 /// limit where the device does not tell, and of remote ones, which share their nodes by what each has.
 std::uint64_t room_for_constants(const Device& device);
 
-/// What the CPU's first graph otherwise waits for.
+/// Makes what the CPU's first graph would otherwise wait for.
 void warm_up_cpu();
 
 /// True when find_device("auto") would give a GPU.

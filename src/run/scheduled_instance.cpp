@@ -141,8 +141,8 @@ void ScheduledInstance::assign_leaves() {
     }
 }
 
-/// What the plan adds to a lowering, the device was not asked about: where it refuses that, the node runs on
-/// the CPU with ggml's own kernel.
+/// The device was not asked about nodes that the plan adds to a lowering: where it refuses that, the node
+/// runs on the CPU with ggml's own kernel.
 std::vector<ggml_backend*> ScheduledInstance::backends_of_nodes() {
     std::vector<ggml_backend*> backends(static_cast<std::size_t>(ggml_graph_n_nodes(lowered_.graph)),
                                         cpu_.get());
@@ -164,8 +164,8 @@ std::vector<ggml_backend*> ScheduledInstance::backends_of_nodes() {
     return backends;
 }
 
-/// Of one device of this machine. What several hosts share, and what they have of a graph, goes by the
-/// scheduler's copies.
+/// Inputs and outputs lie with the device where one device of this machine computes all. With several
+/// devices or hosts the scheduler copies them.
 void ScheduledInstance::choose_operands(std::span<ggml_backend* const> backends) {
     operands_.inputs.resize(lowered_.inputs.size());
     operands_.outputs.resize(lowered_.outputs.size());
@@ -308,10 +308,11 @@ Status ScheduledInstance::run(std::span<const InputView> inputs, std::span<const
         write_inputs(inputs);
         return success();
     }));
-    const Status computed = compute_on_device(threads, options.profile);
+    const Status computed = compute_on_device(threads, options.profile),
+                 thrown = take_failures();  // of a run that failed, too, or the next one would report it
     note_written_states(&device());
     HR_TRY(computed);
-    HR_TRY(take_failures());
+    HR_TRY(thrown);
     HR_TRY(device_call(device_names(), [&]() -> Status {
         for (std::size_t i = 0; i < outputs.size(); ++i) HR_TRY(read_output(i, inputs, outputs[i]));
         return success();
@@ -343,8 +344,8 @@ Status ScheduledInstance::place_operands(std::span<const InputView> inputs,
     return success();
 }
 
-/// Of the host's memory, which stays as it is until the device has waited for all of the run. An input that
-/// no node reads has no memory on any device.
+/// Inputs are copied from the host's memory, which stays as it is until the device has finished the run. An
+/// input that no node reads has no memory on any device.
 void ScheduledInstance::write_inputs(std::span<const InputView> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         ggml_tensor* t = lowered_.inputs[i];

@@ -9,15 +9,22 @@ namespace headrace {
 /// process holds one of their cores, each barrier lasts a time slice and a run takes many times as long as on
 /// one thread. A run that was far too slow is therefore followed by runs on one thread, more of them each
 /// time the trial with all threads is slow again, or slower than those on one thread were; but no more than
-/// it takes for the trial to have cost a twentieth of the time, since others may stop at any time.
+/// it takes for the trial to have cost a twentieth of the time, since others may stop at any time. A trial
+/// waits while all processors are taken anyway.
 class ThreadChoice {
 public:
-    /// expected_us: a generous estimate of a run on one thread.
-    explicit ThreadChoice(double expected_us = std::numeric_limits<double>::infinity())
-        : best_us_(expected_us) {}
+    /// expected_us: a generous estimate of a run on one thread. are_taken: whether others want all processors
+    /// just now.
+    explicit ThreadChoice(
+        double expected_us = std::numeric_limits<double>::infinity(),
+        bool (*are_taken)() = [] { return false; })
+        : best_us_(expected_us), are_taken_(are_taken) {}
 
     /// The next run is on one thread.
-    void start_alone() { alone_ = 1; }
+    void start_alone() {
+        alone_ = 1;
+        is_trial_next_ = true;
+    }
 
     /// The next runs have so many times the work of those before.
     void scale(double factor) {
@@ -26,6 +33,7 @@ public:
     }
 
     int choose(int wanted) {
+        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_()) alone_ = kFirstPenalty;
         if (alone_ == 0) return wanted;
         --alone_;
         return 1;
@@ -37,8 +45,10 @@ public:
             const double alone = std::isinf(alone_us_) ? best_us_ : alone_us_;
             const double repaid = std::min((us - alone) / (kCostOfTrials * alone), double{kLastPenalty});
             alone_ = std::clamp(static_cast<int>(repaid), kFirstPenalty, penalty_);
+            is_trial_next_ = true;
         } else if (threads > 1) {
             penalty_ = 0;
+            is_trial_next_ = false;
         }
         best_us_ = std::min(best_us_, us);
         if (threads == 1) alone_us_ = std::min(alone_us_, us);
@@ -48,6 +58,8 @@ private:
     static constexpr double kSlow = 3, kSlower = 1.25, kNoiseUs = 1000, kCostOfTrials = 0.05;
     static constexpr int kFirstPenalty = 4, kLastPenalty = 64;
     double best_us_;
+    bool (*are_taken_)();
+    bool is_trial_next_ = false;  ///< the next run with all threads may be slow, as the last one was
     double alone_us_ = std::numeric_limits<double>::infinity();  ///< the best run on one thread
     int penalty_ = 0;  ///< runs on one thread after the last slow one
     int alone_ = 0;    ///< of those, still to come

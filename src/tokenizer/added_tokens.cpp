@@ -75,7 +75,7 @@ Result<AddedTokens::Token> AddedTokens::read_token(const JsonPlace& place, const
 
 void AddedTokens::index() {
     std::vector<std::pair<std::string_view, std::int32_t>> given, normalized;
-    // Of equal ones the first counts.
+    // The first of equal tokens counts.
     for (std::size_t i = tokens_.size(); i-- > 0;)
         (tokens_[i].is_normalized ? normalized : given).emplace_back(tokens_[i].found, static_cast<int>(i));
     as_given_ = Trie(std::move(given));

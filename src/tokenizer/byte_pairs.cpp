@@ -132,7 +132,7 @@ Result<Merges> read_merges(const JsonPlace& place, const Vocabulary& vocabulary)
     return merges;
 }
 
-/// What models of bytes do without.
+/// Refuses options that models of bytes do without.
 Status check_plain(const JsonPlace& place) {
     HR_ASSIGN(const std::string prefix, place.text("continuing_subword_prefix", ""));
     HR_ASSIGN(const std::string suffix, place.text("end_of_word_suffix", ""));

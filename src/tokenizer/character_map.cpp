@@ -65,7 +65,7 @@ private:
     const std::string texts_;
 };
 
-/// Nothing where the text is no base64.
+/// The decoded bytes, or nothing where the text is no base64.
 std::optional<std::string> from_base64(std::string_view text) {
     const auto digit = [](char c) {
         if (c >= 'A' && c <= 'Z') return c - 'A';

@@ -19,7 +19,7 @@ public:
     const std::string& path() const { return path_; }
     bool is_object() const { return value_->is_object(); }
 
-    /// A field that is there and not null. Of something that is no object: none.
+    /// A field that is there and not null; none where this is no object.
     std::optional<JsonPlace> find(std::string_view key) const;
     /// The same, where it must be an object or a list.
     Result<JsonPlace> object(std::string_view key) const;

@@ -86,7 +86,7 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
     }
 }
 
-/// Of two and more spaces in a row, as sentencepiece's files have it.
+/// Replaces two and more spaces in a row, as sentencepiece's files say.
 std::string spaces_replaced(std::string_view text, std::string_view with) {
     std::string out;
     for (std::size_t at = 0; at < text.size();) {

@@ -16,7 +16,7 @@ Result<std::int32_t> read_mark(const JsonPlace& place, std::string_view key) {
     return *id;
 }
 
-/// Of a special token that a template names.
+/// The ids of a special token that a template names.
 Result<std::vector<std::int32_t>> read_ids(const JsonPlace& tokens, const std::string& name) {
     HR_ASSIGN(const JsonPlace token, tokens.object(name));
     HR_ASSIGN(const JsonPlace given, token.list("ids"));

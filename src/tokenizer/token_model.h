@@ -47,12 +47,12 @@ using MadeModel = Result<std::shared_ptr<const TokenModel>>;
 /// From the field "model". Errors: Code::unsupported with the types that are known.
 MadeModel read_model(const JsonPlace& place);
 
-// Of one kind each.
+// Readers of one kind of model each.
 MadeModel read_word_piece(const JsonPlace& place);
 MadeModel read_unigram(const JsonPlace& place);
 MadeModel read_byte_pairs(const JsonPlace& place);
 
-/// Of the field "vocab", an object of tokens and their ids.
+/// Reads the field "vocab", an object of tokens and their ids.
 Result<Vocabulary> read_vocabulary(const JsonPlace& place);
 
 }  // namespace headrace::text

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/normalizer.h"
-#include "tokenizer/pre_tokeniser.h"
+#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/template.h"
 #include "tokenizer/token_model.h"
 
@@ -39,7 +39,7 @@ struct Tokenizer::Impl {
     enum class Truncation : std::uint8_t { longest_first, only_first, only_second };
 
     Normalizer normalizer;
-    PreTokeniser pre_tokeniser;
+    PreTokenizer pre_tokenizer;
     std::shared_ptr<const TokenModel> model;
     AddedTokens added;
     Template special;
@@ -71,7 +71,7 @@ Result<std::shared_ptr<const Tokenizer::Impl>> Tokenizer::Impl::read(std::string
         HR_ASSIGN(made->normalizer, Normalizer::read(*place));
     }
     if (const auto place = file.find("pre_tokenizer")) {
-        HR_ASSIGN(made->pre_tokeniser, PreTokeniser::read(*place));
+        HR_ASSIGN(made->pre_tokenizer, PreTokenizer::read(*place));
     }
     if (const auto place = file.find("post_processor")) {
         HR_ASSIGN(made->special, Template::read(*place));
@@ -117,7 +117,7 @@ Ids Tokenizer::Impl::tokens_of(std::string_view text) const {
     const UsePiece tokenize = [&](std::string_view piece) { model->tokenize(piece, ids); };
     added.split(
         text, normalizer, [&](std::int32_t id) { ids.push_back(id); },
-        [&](std::string_view part) { pre_tokeniser.split(part, tokenize); });
+        [&](std::string_view part) { pre_tokenizer.split(part, tokenize); });
     return ids;
 }
 

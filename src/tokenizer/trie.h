@@ -16,7 +16,7 @@ public:
     };
 
     Trie() = default;
-    /// values: not negative. Of equal texts the last one counts. Empty texts are left out.
+    /// values: not negative. The last of equal texts counts. Empty texts are left out.
     explicit Trie(std::vector<std::pair<std::string_view, std::int32_t>> entries);
 
     /// Calls use(value, bytes) for each, the shortest first.

@@ -45,7 +45,7 @@ private:
         std::int32_t id = 0;
     };
 
-    /// Of each place in the piece: the best token that ends there.
+    /// The best token that ends at each place in the piece.
     std::vector<End> best_ends(std::string_view piece) const {
         std::vector<End> ends(piece.size() + 1);
         for (std::size_t at = 0; at < piece.size();) {

@@ -1,7 +1,7 @@
 #include <array>
 #include <utility>
 
-#include "tokenizer/pre_tokeniser.h"
+#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/unicode.h"
 
 namespace headrace::text {

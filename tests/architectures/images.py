@@ -14,7 +14,7 @@ _SQUARE = {"batch": 2}, {"batch": 3}
 def of_pictures(
     module: Any, size: int | tuple[int, int], *, is_open: bool = True, step: int = 32, extra: Any = None
 ) -> Architecture:
-    """Of a batch of pictures; where is_open, of any height and width, too (multiples of `step` here)."""
+    """For a batch of pictures; where is_open, of any height and width, too (multiples of `step` here)."""
     height, width = (size, size) if isinstance(size, int) else size
 
     if is_open:

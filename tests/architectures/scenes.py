@@ -70,7 +70,7 @@ def whole_detector(name: str, whole: bool) -> Architecture:
 
 
 def _near_scores(ours: list, theirs: list) -> str:
-    """Of random weights scores are nearly equal, and then their boxes have no order."""
+    """With random weights scores are nearly equal, and then their boxes have no order."""
     shapes = [[x.shape for x in given] for given in (ours, theirs)]
     if shapes[0] != shapes[1]:
         return f"shapes {shapes[0]} and {shapes[1]}"

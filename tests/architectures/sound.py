@@ -148,7 +148,7 @@ def speech_t5(name: str, whole: bool) -> Architecture:
 
 
 def statistics(ours: list, theirs: list) -> str:
-    """Of results that random draws are part of: shapes, and amplitudes within a factor of two."""
+    """Compares results that random draws are part of: shapes, and amplitudes within a factor of two."""
     for a, b in zip(ours, theirs, strict=True):
         if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:
             return f"shapes {a.shape} and {b.shape}"

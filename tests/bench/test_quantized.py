@@ -30,7 +30,7 @@ def test_blocks_of_4_bits_are_the_weights_within_half_a_step(has_zeros):
 
 
 def test_both_programs_are_compared_on_the_same_file(tmp_path, monkeypatch):
-    folder = tmp_path / "quantised" / "one.product"
+    folder = tmp_path / "quantized" / "one.product"
     write_product(folder)
     shutil.copytree(folder, folder.with_name("one.f32"))  # the network that it was made of
     monkeypatch.setattr(quantized, "OUT", tmp_path)

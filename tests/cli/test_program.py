@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -354,36 +353,3 @@ def test_long_work_shows_how_far_it_is_on_a_terminal_alone(model):
     assert shares and shares == sorted(shares), shown
     assert shown.endswith(b"\r\x1b[K"), "the line is taken away"
     assert run(*long_bench).stderr == ""
-
-
-def complete(shell_words: list[str]) -> list[str]:
-    """What bash offers for the last word."""
-    script = f"""source <({HEADRACE} completion bash)
-        COMP_WORDS=({" ".join(f"'{word}'" for word in shell_words)})
-        COMP_CWORD={len(shell_words) - 1}
-        _headrace
-        printf '%s\\n' "${{COMPREPLY[@]}}" """
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
-def test_bash_completes_commands_and_their_options():
-    assert complete(["headrace", "con"]) == ["convert"]
-    assert set(complete(["headrace", ""])) == set(commands())
-    assert complete(["headrace", "run", "m.onnx", "--thr"]) == ["--threads"]
-    assert complete(["headrace", "run", "mod"]) == [], "files are bash's own"
-    if "chat" in commands():
-        for command in ("serve", "chat", "embed", "bench-llm"):
-            assert "--n-gpu-layers" in complete(["headrace", command, "--n-"])
-        assert complete(["headrace", "chat", "--repeat-pen"]) == ["--repeat-penalty"]
-        assert complete(["headrace", "chat", "--metr"]) == [], "of the server alone"
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_scripts_of_other_shells_are_valid_and_name_every_command(shell):
-    script = run("completion", shell).stdout
-    for command in commands():
-        assert re.search(rf"'{command}:|-a {command} ", script), command
-    if not shutil.which(shell):
-        pytest.skip(f"{shell} is not installed: its syntax was not checked")
-    subprocess.run([shell, "-n"], input=script, text=True, check=True)

@@ -24,7 +24,7 @@ def tokenizer() -> Tokenizer:
 
 
 def model(scale: float = 1.0, positions: int = 0) -> bytes:
-    """Of each token a row of TABLE and, in the last number, how many tokens the mask leaves.
+    """A row of TABLE for each token and, in the last number, how many tokens the mask leaves.
 
     positions: that it has a table of, all zeros, which it cuts to the length of a text as BERT does.
     """

@@ -5,7 +5,7 @@
 namespace headrace {
 namespace {
 
-/// Of so many runs, those that took all cores. us: what a token takes on one core and on all.
+/// How many of so many runs took all cores. us: what a token takes on one core and on all.
 int wide_runs(WidthChoice& choice, int runs, double narrow_us, double wide_us, std::int64_t tokens = 20) {
     int count = 0;
     for (int i = 0; i < runs; ++i) {
@@ -41,7 +41,7 @@ TEST(WidthChoice, KnowsFewTokensFromMany) {
     EXPECT_GT(many, 270);
 }
 
-/// Of 1,000 runs those that took all cores, where every so-manieth of them waits for a core.
+/// How many of 1,000 runs took all cores, where every so-manieth of them waits for a core.
 int wide_runs_that_wait(int every, double wait_us) {
     WidthChoice choice;
     int count = 0;

@@ -125,7 +125,7 @@ std::vector<LongCase> long_cases() {
         {"TransposedConvolution", "conv_transpose2d", {{{1, 1, 2000, 2000}}, {{1, 1, 101, 101}}}, {}},
         {"Product", "matmul", {{{5000, 5000}}, {{5000, 5000}}}, {}},
         {"ProductOfDoubles", "matmul", {{{2500, 2500}, DType::f64}, {{2500, 2500}, DType::f64}}, {}},
-        {"ProductOfHalves", "matmul", {{{5000, 5000}, DType::f16}, {{5000, 5000}, DType::f16}}, {}},
+        {"ProductOfHalfFloats", "matmul", {{{5000, 5000}, DType::f16}, {{5000, 5000}, DType::f16}}, {}},
         {"Attention",
          "scaled_dot_product_attention",
          {{{1, 1, 40000, 64}}, {{1, 1, 40000, 64}}, {{1, 1, 40000, 64}}},
@@ -186,6 +186,30 @@ std::vector<LongCase> cases_in_pieces() {
     };
 }
 INSTANTIATE_TEST_SUITE_P(All, NodeInPieces, ::testing::ValuesIn(cases_in_pieces()), &name_of_case);
+
+TEST(StoppedRun, TakesItsFailuresWithIt) {
+    TestGraph g;
+    const ValueId index = g.input("index", {1}, DType::i32);
+    g.output("checked", g.op("checked_indices", {index}, {{"extents", Shape{4}}}));
+    const ValueId x = g.input("x", {1, 1, 600, 600}), filter = g.input("filter", {1, 1, 61, 61});
+    g.output("y", g.op("conv2d", {x, filter}));
+    Session session(compile(g.finish(), {.threads = 1}));
+    const std::vector<float> image(600 * 600), window(61 * 61);
+    std::int32_t number = 4, result = 0;
+    std::vector<float> y(540 * 540);
+    const std::vector<List> shapes{{1}, {1, 1, 600, 600}, {1, 1, 61, 61}};
+    const std::vector<InputView> inputs{{DType::i32, shapes[0], &number},
+                                        {DType::f32, shapes[1], image.data()},
+                                        {DType::f32, shapes[2], window.data()}};
+    const std::vector<OutputView> outputs{{&result, sizeof result}, {y.data(), y.size() * sizeof(float)}};
+    int asked = 0;
+    const RunOptions stops{.should_stop = [&] { return ++asked > 4; }};
+    EXPECT_THAT(message_of([&] { session.run(inputs, outputs, stops); }, Code::cancelled),
+                ::testing::HasSubstr("the run was stopped by its caller"));
+    number = 3;
+    session.run(inputs, outputs);
+    EXPECT_EQ(result, 3);
+}
 
 }  // namespace
 }  // namespace headrace

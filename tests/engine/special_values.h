@@ -52,7 +52,7 @@ inline std::vector<SpecialCase> special_functions() {
             {"softsign"}};
 }
 
-/// Of all pairs of special values.
+/// The functions of two numbers, each with all pairs of special values.
 inline std::vector<SpecialCase> special_functions_of_two() {
     return {{"atan2"}, {"max"}, {"min"}, {"pow", {}, 3e-5f}, {"prelu"}};
 }

@@ -79,7 +79,7 @@ def test_a_step_with_open_batch_tokens_and_caches_is_pytorchs_at_two_shapes(name
 
 @pytest.mark.parametrize("name", TINY_DECODINGS)
 def test_tokens_of_64_greedy_steps_are_pytorchs(name, lower):
-    """Of caches whose lengths, the encoder's included, are open."""
+    """Exports a decoder with caches whose lengths, the encoder's included, are open."""
     decoding = TINY_DECODINGS[name]()
     architecture = decoding.architecture
     program = lower(exported=exported_program(architecture), core_only=False)

@@ -74,7 +74,7 @@ class StartsAtOne(Total):
 
 
 def program_of(partitioner: GgmlPartitioner | None = None, **modules: nn.Module) -> bytes:
-    """Of a method for each module, which take three numbers if they take any."""
+    """A program with a method for each module, which take three numbers if they take any."""
     methods = {
         name: torch.export.export(module.eval(), () if isinstance(module, Get) else (torch.ones(3),))
         for name, module in modules.items()

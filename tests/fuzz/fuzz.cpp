@@ -14,7 +14,7 @@
 namespace headrace::fuzz {
 namespace {
 
-/// Of one iteration: of the processor's time, since others may have the processor, and of any.
+/// The most seconds of one iteration: of the processor's time, and of the clock's.
 constexpr unsigned kMostSeconds = 30, kMostSecondsInAll = 600;
 
 /// For signal handlers, which may call next to nothing.

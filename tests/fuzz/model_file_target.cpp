@@ -34,7 +34,7 @@ constexpr std::string_view kArchitectures[] = {
 };
 constexpr std::string_view kVocabularies[] = {"llama", "bert", "t5",       "rwkv", "plamo2",
                                               "none",  "gpt2", "no_vocab", "test"};
-/// Of an architecture, behind its name.
+/// Keys that follow an architecture's name.
 constexpr std::string_view kMoreKeys[] = {"attention.causal",
                                           "pooling_type",
                                           "expert_count",

@@ -45,10 +45,10 @@ TEST(Graph, CompactRemovesNodesAndTheValuesThatOnlyTheyUsed) {
               "output   \"y\" = %3\n");
 }
 
-TEST(Graph, SpecialiseReplacesSymbolsInTypesAndAttributes) {
+TEST(Graph, SpecializeReplacesSymbolsInTypesAndAttributes) {
     const Graph graph = symbolic_graph();
     EXPECT_FALSE(graph.is_concrete());
-    const auto concrete = specialise(graph, {{"batch", 2}, {"seq", 7}});
+    const auto concrete = specialize(graph, {{"batch", 2}, {"seq", 7}});
     ASSERT_TRUE(concrete.ok()) << concrete.error().message;
     EXPECT_TRUE(concrete.value().is_concrete());
     EXPECT_TRUE(verify(concrete.value()).ok());
@@ -58,24 +58,24 @@ TEST(Graph, SpecialiseReplacesSymbolsInTypesAndAttributes) {
     EXPECT_FALSE(graph.is_concrete()) << "the original stays";
 }
 
-TEST(Graph, SpecialiseComputesProductsOfSymbolsThatAttributesName) {
+TEST(Graph, SpecializeComputesProductsOfSymbolsThatAttributesName) {
     GraphBuilder b;
     const Dim batch = Dim::symbolic("batch"), seq = Dim::symbolic("seq");
     const ValueId x = b.input("x", {DType::f32, {batch, seq}}).value();
     const NamedAttrs attrs{{"shape", Shape{product({seq, 8, batch})}}};
     (void)b.mark_output("y", b.op(sample_op("everything"), {x}, attrs).value()[0]);
-    const auto concrete = specialise(b.finish().value(), {{"batch", 2}, {"seq", 7}});
+    const auto concrete = specialize(b.finish().value(), {{"batch", 2}, {"seq", 7}});
     ASSERT_TRUE(concrete.ok()) << concrete.error().message;
     EXPECT_EQ(static_cast<const EverythingOp::Attrs*>(concrete.value().nodes[0].attrs.get())->shape,
               Shape{112});
 }
 
-TEST(Graph, SpecialiseComputesExpressionsThatAttributesName) {
+TEST(Graph, SpecializeComputesExpressionsThatAttributesName) {
     GraphBuilder b;
     const ValueId x = b.input("x", {DType::f32, {Dim::symbolic("n"), 2}}).value();
     const NamedAttrs attrs{{"shape", Shape{Dim::symbolic("(n + 3)//2"), Dim::symbolic("1 + n")}}};
     (void)b.mark_output("y", b.op(sample_op("everything"), {x}, attrs).value()[0]);
-    const auto concrete = specialise(b.finish().value(), {{"n", 6}});
+    const auto concrete = specialize(b.finish().value(), {{"n", 6}});
     ASSERT_TRUE(concrete.ok()) << concrete.error().message;
     EXPECT_EQ(static_cast<const EverythingOp::Attrs*>(concrete.value().nodes[0].attrs.get())->shape,
               (Shape{4, 7}));
@@ -91,11 +91,11 @@ TEST(Graph, AnInputsExtentGivesTheOneNameThatItIsComputedFrom) {
                 ElementsAre(std::pair("(2*n+1)", 9), std::pair("n", 4)));
     EXPECT_THAT(bind_symbols(graph, Shapes{{8}}).error().message,
                 HasSubstr("input 'x': an extent of 8 is not (2*n+1) for any n"));
-    EXPECT_TRUE(specialise(graph, bind_symbols(graph, Shapes{{9}}).value()).ok());
+    EXPECT_TRUE(specialize(graph, bind_symbols(graph, Shapes{{9}}).value()).ok());
 }
 
-TEST(Graph, SpecialiseNamesASymbolWithoutAValue) {
-    EXPECT_THAT(specialise(symbolic_graph(), {{"batch", 2}}).error().message, HasSubstr("[2, seq]"));
+TEST(Graph, SpecializeNamesASymbolWithoutAValue) {
+    EXPECT_THAT(specialize(symbolic_graph(), {{"batch", 2}}).error().message, HasSubstr("[2, seq]"));
 }
 
 TEST(Graph, BindsSymbolsFromInputShapes) {
@@ -136,10 +136,10 @@ TEST(Graph, CarriesWhatItsNodesNeedOfSymbolsOnce) {
 
 TEST(Graph, ChecksConditionsWhenShapesAreBound) {
     const Graph graph = open_graph();
-    const auto specialised = specialise(graph, {{"n", 3}, {"m", 3}});
-    ASSERT_TRUE(specialised.ok()) << specialised.error().message;
+    const auto specialized = specialize(graph, {{"n", 3}, {"m", 3}});
+    ASSERT_TRUE(specialized.ok()) << specialized.error().message;
     EXPECT_EQ(
-        specialise(graph, {{"n", 3}, {"m", 4}}).error().message,
+        specialize(graph, {{"n", 3}, {"m", 4}}).error().message,
         "sum (both): the extents n = 3 and m = 4 must be equal; give inputs of shapes that make them so");
 }
 

@@ -3,7 +3,7 @@
 namespace headrace {
 
 /// A template that shows tools and writes calls as the tiny model does.
-constexpr const char* calling = R"({%- if tools -%}<|im_start|>system
+constexpr const char* kCalling = R"({%- if tools -%}<|im_start|>system
 You can call {% for t in tools %}{{ t.function.name }}{% endfor %}.<|im_end|>
 {% endif -%}
 {%- for m in messages -%}

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-/// Of the sanitizers, whose heap is their own: mallinfo2 tells zeros there.
+/// The sanitizers' function, whose heap is their own: mallinfo2 tells zeros there.
 extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace headrace::llm {

@@ -122,7 +122,7 @@ export function replaced(call, [key, ...rest], value) {
 }
 
 /** The call with a label among its options. */
-export function labelled(call, label) {
+export function labeled(call, label) {
   const last = call.at(-1);
   const hasOptions = typeof last === 'object' && !Array.isArray(last) && !isOperand(last);
   return hasOptions ? [...call.slice(0, -1), { ...last, label }] : [...call, { label }];

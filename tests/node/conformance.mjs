@@ -5,7 +5,7 @@ const halfValue = (bits) => {
   if (exponent === 31) return fraction ? NaN : Infinity;
   return exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : fraction * 2 ** -24;
 };
-const halves = Array.from({ length: 0x7c00 }, (_, bits) => halfValue(bits));
+const halfFloats = Array.from({ length: 0x7c00 }, (_, bits) => halfValue(bits));
 
 /** The bits of the half that is nearest, found among all of them; ties go to even bits. */
 export function halfOf(value) {
@@ -14,18 +14,18 @@ export function halfOf(value) {
   const size = Math.abs(value);
   if (size >= 65520) return sign | 0x7c00;
   let low = 0;
-  let high = halves.length - 1;
+  let high = halfFloats.length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (halves[middle] <= size) low = middle;
+    if (halfFloats[middle] <= size) low = middle;
     else high = middle - 1;
   }
-  const below = size - halves[low];
-  const above = (halves[low + 1] ?? 65536) - size;
+  const below = size - halfFloats[low];
+  const above = (halfFloats[low + 1] ?? 65536) - size;
   return sign | (above < below || (above === below && low % 2 === 1) ? low + 1 : low);
 }
 
-/** Of a file's text. Integers of more than 53 bits stay exact: they are BigInts. */
+/** The cases in a file's text. Integers of more than 53 bits stay exact: they are BigInts. */
 export function parseCases(json) {
   const text = json.replace(/([[:,]\s*)(-?\d{16,})(?=\s*[,\]}])/g, '$1"integer $2"');
   const revive = (_, value) =>

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { normalised, ofText } from '../../examples/node/drawings.mjs';
+import { normalized, ofText } from '../../examples/node/drawings.mjs';
 import { load } from '../../node/headrace.mjs';
 
 const inTree = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -70,7 +70,7 @@ test('digits: a network that is trained here tells what is drawn', async () => {
 
   const model = await load(graph, { device: 'cpu' });
   const told = async (rows) => {
-    const { data } = (await model.run({ image: normalised(rows) })).probabilities;
+    const { data } = (await model.run({ image: normalized(rows) })).probabilities;
     return data.indexOf(Math.max(...data));
   };
   for (const [digit, rows] of handDrawn) assert.equal(await told(rows), digit, rows.join('\n'));

@@ -45,7 +45,7 @@ test("opSupportLimits has its members in WebIDL's order", () => {
   assertInOrder(context.opSupportLimits(), 'limits');
 });
 
-/** Of the tables: [operator, operand, allowed types, required types, allowed ranks, required ranks]. */
+/** The rows of the tables: [operator, operand, allowed types, required types, allowed ranks, required ranks]. */
 function* requirements() {
   let names = [];
   for (const line of read('webnn_required_types.md').split('\n')) {

@@ -213,9 +213,9 @@ for (const [type, x] of Object.entries(arrays))
   });
 
 test('float16 lies in a Float16Array where there is one, and in bits of a Uint16Array', async () => {
-  const Halves = globalThis.Float16Array ?? Uint16Array;
+  const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
   const { y } = await (await load(cast('float32', 'float16', [2]), cpu)).run({ x: Float32Array.of(1, -2) });
-  assert.equal(y.data.constructor, Halves);
+  assert.equal(y.data.constructor, HalfFloatArray);
   assert.deepEqual([...new Uint16Array(y.data.buffer)], [0x3c00, 0xc000]);
   const back = await load(cast('float16', 'float32', [2]), cpu);
   for (const x of [Uint16Array.of(0x3c00, 0xc000), y.data])

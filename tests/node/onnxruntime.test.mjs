@@ -155,8 +155,8 @@ test('tensors are made as onnxruntime-common makes them', async () => {
   assert.deepEqual(copied.data, Uint8Array.of(1, 2));
   const pinned = Tensor.fromPinnedBuffer('int8', Int8Array.of(1, 2));
   assert.deepEqual([pinned.location, pinned.reshape([2, 1]).location], ['cpu-pinned', 'cpu-pinned']);
-  const halves = new Tensor('float16', Uint16Array.of(0x3c00), [1]).data;
-  assert.equal(halves.constructor, globalThis.Float16Array ?? Uint16Array);
+  const halfFloats = new Tensor('float16', Uint16Array.of(0x3c00), [1]).data;
+  assert.equal(halfFloats.constructor, globalThis.Float16Array ?? Uint16Array);
 });
 
 const wrongTensors = [

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
 import { operators } from '../../node/lib/webnn/operators.js';
-import { byte, calls, float, int, labelled, made } from './calls.mjs';
+import { byte, calls, float, int, labeled, made } from './calls.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
 const image = float(1, 4, 6, 6);
@@ -314,7 +314,7 @@ for (const [name, list] of Object.entries(refused))
     const row = operators.find((one) => one.name === name);
     for (const call of list) {
       const builder = new MLGraphBuilder(context);
-      const args = made(builder, labelled(call, 'some label'));
+      const args = made(builder, labeled(call, 'some label'));
       const text = JSON.stringify(call, (_, value) => (typeof value === 'bigint' ? `${value}n` : value));
       try {
         builder[name](...args);

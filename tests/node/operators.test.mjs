@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
 import { enums, operators } from '../../node/lib/webnn/operators.js';
-import { calls, labelled, made, operandPaths, replaced } from './calls.mjs';
+import { calls, labeled, made, operandPaths, replaced } from './calls.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
 const other = new MLGraphBuilder(context);
@@ -47,7 +47,7 @@ for (const row of operators) {
       const { types } = limitsOf(row, path);
       const { shape } = at(call, path);
       for (const dataType of enums.MLOperandDataType.filter((t) => !types.includes(t))) {
-        const error = thrownBy(name, replaced(labelled(call, 'some label'), path, { dataType, shape }));
+        const error = thrownBy(name, replaced(labeled(call, 'some label'), path, { dataType, shape }));
         assert.ok(error instanceof TypeError, `${path}: ${error}`);
         assert.ok(error.message.startsWith(`${name} (some label)`), error.message);
         assert.ok(error.message.includes(dataType), error.message);
@@ -64,7 +64,7 @@ for (const row of operators) {
       for (const rank of [least - 1, most + 1].filter((r) => r >= 0 && r <= 8)) {
         const error = thrownBy(
           name,
-          replaced(labelled(call, 'a label'), path, {
+          replaced(labeled(call, 'a label'), path, {
             dataType,
             shape: new Array(rank).fill(1),
           }),
@@ -91,7 +91,7 @@ for (const row of operators) {
       const foreign = made(other, at(call, path));
       const builder = new MLGraphBuilder(context);
       const args = replaced(made(builder, call), path, foreign);
-      assert.throws(() => builder[name](...labelled(args, 'x')), {
+      assert.throws(() => builder[name](...labeled(args, 'x')), {
         name: 'TypeError',
         message: /belongs to another builder/,
       });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
-import { float, int, byte, labelled, made } from './calls.mjs';
+import { float, int, byte, labeled, made } from './calls.mjs';
 import { shapesBySpecification } from './spec_shapes.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
@@ -321,7 +321,7 @@ const makers = {
 function shapesOf(name, call) {
   const builder = new MLGraphBuilder(context);
   try {
-    const result = builder[name](...made(builder, labelled(call, 'some label')));
+    const result = builder[name](...made(builder, labeled(call, 'some label')));
     return Array.isArray(result) ? result.map(({ shape }) => [...shape]) : [...result.shape];
   } catch (error) {
     assert.ok(error instanceof TypeError, `${name}(${JSON.stringify(call)}): ${error}`);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import '../../node/webnn.mjs';
 import { operators } from '../../node/lib/webnn/operators.js';
-import { calls, float, labelled, made } from './calls.mjs';
+import { calls, float, labeled, made } from './calls.mjs';
 
 const context = await navigator.ml.createContext({ accelerated: false });
 const foreign = new MLGraphBuilder(context).input('foreign', float(2, 3));
@@ -19,7 +19,7 @@ const values = [
 function refusals(row, place, change) {
   return values.flatMap((value) => {
     const builder = new MLGraphBuilder(context);
-    const args = made(builder, labelled(calls[row.name], 'L'));
+    const args = made(builder, labeled(calls[row.name], 'L'));
     change(args, value);
     try {
       builder[row.name](...args);

@@ -89,7 +89,7 @@ class Mutation:
         return self.pick(nodes) if nodes else None
 
     def _attribute(self, model: onnx.ModelProto) -> None:
-        """Of the operator's own names, another value, another type, or none."""
+        """Gives one of the operator's attributes another value, another type, or none."""
         node = self._any_node(model)
         if node is None:
             return

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 F32, F16, F64 = np.float32, np.float16, np.float64
 I8, U8, I32, U32, I64, U64 = np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64
-# Of int8 weights for uint8 inputs: without VNNI, ONNX Runtime adds pairs of larger products in 16 bits.
+# Largest int8 weight for uint8 inputs: without VNNI, ONNX Runtime adds pairs of larger products in 16 bits.
 LARGEST_I8 = 63
 MICROSOFT = "com.microsoft"
 

@@ -183,7 +183,7 @@ case("Einsum", values(2, 6, 3, 5), values(5, 3, 4), equation="bshd,dhm->bsm")
 case("Einsum", values(2, 3), values(3, 4), equation="ij,jk")
 case("Identity", values(3, dtype=I8))
 
-# Of what is taken away nothing is left; two regions, and their images, have dimensions of their own.
+# Negative padding may take away everything; two regions, and their images, have dimensions of their own.
 case("Pad", values(4, 3), ints(-5, 0, 2, 1), scalar(2.5, F32))
 case("Pad", values(4, 3), ints(-2, 0, -2, 1))
 case("Einsum", values(4, 1), values(4, 2), equation="ij,ij->")

@@ -192,7 +192,7 @@ def matmul_n_bits(rng: Random, op: str) -> Case:
 
 
 def _mask(rng: Random, batch: int, steps: int, total: int) -> np.ndarray | None:
-    """Of which every row leaves the first key."""
+    """A mask whose every row leaves the first key."""
     kind = pick(rng, ("none", "lengths", "keys", "queries"))
     if kind == "none":
         return None

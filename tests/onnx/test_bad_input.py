@@ -19,7 +19,7 @@ def model(source: str, opset: int = 21, others: str = "") -> onnx.ModelProto:
 
 
 def small() -> onnx.ModelProto:
-    """Of most kinds of fields: attributes, initializers, shapes, a branch."""
+    """A model with most kinds of fields: attributes, initializers, shapes, a branch."""
     made = model("""g (float[n, 3] x, int64[2] i) => (float[n, 4] y, float[a, b] z) {
         w = Constant<value = float[3, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
         p = MatMul(x, w)

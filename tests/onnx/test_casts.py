@@ -142,7 +142,7 @@ def _narrow_cast(x: np.ndarray, name: str, is_constant: bool, saturate: int = 1)
 @pytest.mark.parametrize("is_constant", [False, True])
 @pytest.mark.parametrize("name", [name for name in SMALL_FLOATS if name != "f8e8m0"])
 def test_floats_of_few_bits_are_the_nearest_ones(name: str, is_constant: bool) -> None:
-    """Of ml_dtypes, which does not saturate; numbers within the range are the same."""
+    """ml_dtypes does not saturate; numbers within the range are the same."""
     dtype = dtype_of(name)
     every = np.arange(16 if name == "f4e2m1" else 256).astype(np.uint8).view(dtype).astype(np.float32)
     every = np.unique(every[np.isfinite(every)])

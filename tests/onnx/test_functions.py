@@ -203,7 +203,7 @@ def test_initializers_need_not_be_inputs(version: int) -> None:
 
 
 def test_models_as_the_version_converter_leaves_them_are_read() -> None:
-    """Of IR version 3, with an initializer of its own that is no input."""
+    """The model has IR version 3 and an initializer that is no input."""
     made = parser.parse_model("""<ir_version: 3, opset_import: ["" : 10]>
         g (float[n, 3] x) => (float[n, 5] y) { y = Pad<pads = [0, 1, 0, 1], value = 7.0>(x) }""")
     converted = onnx.version_converter.convert_version(made, 13)

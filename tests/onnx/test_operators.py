@@ -41,7 +41,7 @@ OF_OTHER_PROVIDERS = {
     "SkipGroupNorm",
     "Trilu",
 }
-# Of sequences, optionals and bodies: test_control_flow.py.
+# Operators on sequences, optionals and bodies are tested in test_control_flow.py.
 OF_LISTS = {
     "If",
     "Loop",
@@ -77,7 +77,7 @@ IN_BLOCKS = {
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
     *("ReorderInput", "ReorderOutput", "Upsample"),
 }
-# Of random_cases_decoders.py, test_contrib_operators.py and test_shared_caches.py.
+# Operators with cases in random_cases_decoders.py, test_contrib_operators.py and test_shared_caches.py.
 IN_RANDOM_CASES = (
     "CausalConvWithState",
     "LinearAttention",

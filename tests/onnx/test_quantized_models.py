@@ -94,7 +94,7 @@ def rounded_as_real(model: ModelProto, x: np.ndarray) -> np.ndarray:
 
 
 def implementations(model: headrace.Model) -> list[str]:
-    """Of the nodes. Those that CPUs with sums of four bytes have in their place go by the names of others."""
+    """The nodes' implementations. Those for CPUs with sums of four bytes go by the names of the others."""
     return [node["implementation"].replace("quad_", "int8_") for node in model.session.stats["nodes"]]
 
 
@@ -124,7 +124,7 @@ def test_a_network_stays_in_bytes_and_is_within_a_step(form: str, batch: int | s
         assert used.count("int8_winograd_conv2d") == 1
     for once in ("int8_depthwise_conv2d", "int8_matmul", "int8_add", "max_pool_bytes"):
         assert used.count(once) == 1, once
-    # Of the input, and before and behind the means, which are real numbers.
+    # Two are left: of the input, and before and behind the means, which are real numbers.
     assert used.count("quantize_f32") == 2
     assert used.count("dequantize_f32") == 2
 

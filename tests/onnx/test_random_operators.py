@@ -54,7 +54,7 @@ def test_space_to_depth_undoes_depth_to_space_in_both_modes() -> None:
 def _slice_model(
     extent: int | str, start: int, end: int, step: int, x: np.ndarray | None = None
 ) -> onnx.ModelProto:
-    """Of x [2, extent], which may be a constant."""
+    """A model on x [2, extent], which may be a constant."""
     parts = {"start": start, "end": end, "axis": 1, "step": step}
     constants = [helper.make_tensor(name, INT64, [1], [n]) for name, n in parts.items()]
     if x is not None:

@@ -108,7 +108,7 @@ def test_all_combinations_are_as_onnx_runtime_has_them() -> None:
                     failures.append(f"{case}: {refused}")
                 continue
             try:
-                # Of integers between three axes, and of weights that ONNX Runtime rounds to 22 bits.
+                # One off: integers between three axes, and weights that ONNX Runtime rounds to 22 bits.
                 assert_same(actual, expected, ulps=int(x.ndim in (3, 5) or bool(options.get("antialias"))))
                 outcomes["same"] += 1
             except AssertionError as error:

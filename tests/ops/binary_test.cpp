@@ -174,7 +174,7 @@ TEST(Binary, RejectsMixedAndUncountableTypes) {
                 HasSubstr("bool"));
 }
 
-TEST(Binary, LowersHalvesAndFloatsHoweverTheyBroadcast) {
+TEST(Binary, LowersHalfFloatsAndFloatsHoweverTheyBroadcast) {
     const auto lowerable = [](std::string_view op, DType t, Shape a, Shape b) {
         const TensorType left{t, std::move(a)}, right{t, std::move(b)};
         const TensorType* types[] = {&left, &right};

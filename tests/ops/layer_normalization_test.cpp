@@ -35,7 +35,7 @@ TEST(LayerNormalization, NormalizesAllButTheFirstAxisByDefault) {
     const auto x = tensor(DType::f32, {2, 2, 2}, {1, 2, 3, 10, 5, 6, 8, 2});
     EXPECT_EQ(values("layer_normalization", {x}), values("layer_normalization", {x}, {{"axes", Axes{1, 2}}}));
     EXPECT_NE(values("layer_normalization", {x}), values("layer_normalization", {x}, {{"axes", Axes{2}}}));
-    // Of a vector no axis is left, so every value is its own mean.
+    // A vector has no axis left, so every value is its own mean.
     EXPECT_THAT(values("layer_normalization", {tensor(DType::f32, {3}, {1, 2, 3})}), ElementsAre(0, 0, 0));
 }
 

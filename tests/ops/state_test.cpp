@@ -35,7 +35,7 @@ TEST(Accumulate, AddsIntoTheFlattenedDestination) {
                 ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST(Accumulate, WrapsIntegersAndRoundsHalvesOnce) {
+TEST(Accumulate, WrapsIntegersAndRoundsHalfFloatsOnce) {
     EXPECT_THAT(
         values<int>("accumulate", {tensor(DType::i8, {2}, {127, -128}), tensor(DType::i8, {2}, {1, -1})}),
         ElementsAre(-128, 127));

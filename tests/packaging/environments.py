@@ -74,7 +74,7 @@ print(float((y - model(x)).abs().max()))
 print(runtime_path())
 """
 
-# Of the user's own settings those that would help or hinder.
+# The user's settings that would help or hinder.
 HIDDEN = {"CMAKE_ARGS", "LD_LIBRARY_PATH", "PIP_NO_BUILD_ISOLATION", "VIRTUAL_ENV"}
 
 
@@ -146,7 +146,7 @@ def wheel_folder() -> Iterator[Path]:
 
 
 def build_settings() -> dict[str, str]:
-    """Of a wheel's build: a job for each CPU, and the compilers by the names that the makefile's build has
+    """A wheel's build: a job for each CPU, and compilers by the names that the makefile's build has
     for them. ccache then knows what that compiled.
     """
     cache = (ROOT / "build/CMakeCache.txt").read_text()

@@ -20,9 +20,17 @@ if not list(DIST.glob("executorch_ggml-*.whl")):
 from wheels.check import check_wheel
 
 WHEELS = sorted(DIST.glob("executorch_ggml-*.whl"))
-# Of the door's tests those that reach what passes between the C++ libraries of both: weights by their names,
+# The door's tests that reach what passes between the C++ libraries of both: weights by their names,
 # options, kinds of tensors, traces, errors, threads.
-DOOR_TESTS = ("options", "external_weights", "profile", "damaged_programs", "halves", "states", "threads")
+DOOR_TESTS = (
+    "options",
+    "external_weights",
+    "profile",
+    "damaged_programs",
+    "half_floats",
+    "states",
+    "threads",
+)
 
 
 @pytest.fixture(params=WHEELS, ids=lambda wheel: wheel.name.removesuffix(".whl"))

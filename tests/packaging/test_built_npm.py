@@ -94,7 +94,7 @@ async function main(): Promise<void> {
 }
 """
 EMULATED = {"Nehalem": "sse42", "SandyBridge": "sandybridge", "Haswell": "haswell"}
-# Of node's own tests those that look for the checkout around them.
+# The tests of tests/node that look for the checkout around them.
 OF_THE_CHECKOUT = ("examples", "native", "transformers", "types")
 
 
@@ -281,7 +281,7 @@ def test_the_tests_of_node_pass_on_the_package(installed: Path, tmp_path: Path):
     own = shutil.ignore_patterns("lib")
     shutil.copytree(installed / "node_modules/headrace", tree / "node", ignore=own)
     links = {"node/native": installed / "node_modules" / CARRIED, "../shared": ROOT.parent / "shared"}
-    read = ("models", "node/lib", ".venv", "python", "tests/onnx", "tests/python", "tests/web")
+    read = ("docs", "models", "node/lib", ".venv", "python", "tests/onnx", "tests/python", "tests/web")
     links |= {name: ROOT / name for name in read}
     shutil.copytree(ROOT / "tests/node", tree / "tests/node")
     for name, target in links.items():

@@ -40,7 +40,7 @@ from headrace import LanguageModel
 with LanguageModel({os.fspath(MODEL)!r}, config={{"log_level": "none"}}) as model:
     print(model.generate("What is 2+3?", {{"temperature": 0}}).text)
 """
-# Of model.onnx: writes x.npy, then prints where the package is and what it computes.
+# Loads model.onnx, writes x.npy, then prints where the package is and what it computes.
 ONNX = """
 import headrace, numpy as np
 data = np.array([[1, 0, -1], [0, 1, 0]], np.float32)

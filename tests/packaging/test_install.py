@@ -109,7 +109,7 @@ import executorch_ggml; print(executorch_ggml.runtime_path())
 """
     done = start(installation.bin / "python", "-c", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    # None was built with the wheel; an editable installation takes the one that make build has built.
+    # A wheel is built without a delegate; an editable installation takes the one that make build has built.
     delegate = ROOT / "build/lib/libexecutorch_ggml_runtime.so" if installation.is_editable else None
     assert done.stdout.strip() == str(delegate)
     assert ("can export programs and not run them" in done.stderr) == (delegate is None)

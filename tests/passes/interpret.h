@@ -84,7 +84,7 @@ private:
     std::vector<std::vector<std::int64_t>> shapes_;
 };
 
-/// Of a pass that adds or multiplies in another order.
+/// The tolerance for a pass that adds or multiplies in another order.
 constexpr double kTolerance = 1e-5;
 
 /// Both graphs give the same results; floats may differ by `tolerance` relative to max(1, |expected|).

@@ -78,14 +78,14 @@ TEST(QuantizeWeights, DoesNothingUnlessAsked) {
     EXPECT_EQ(print(graph), before);
 }
 
-TEST(QuantizeWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
+TEST(QuantizeWeights, StoresMatricesOfHalfFloatsOnceTheyAreMultipliedInF32) {
     TinyGraph g;
     const std::vector<Half> w(256 * 256, Half(0.5f));
     g.output("y", g.op("matmul",
                        {g.input("x", {4, 256}, DType::f16), g.constant("w", DType::f16, {256, 256}, w)}));
     Graph graph = g.finish();
     const auto expected = Interpreter(graph).run();
-    run_pass("promote_halves_to_f32", graph);
+    run_pass("promote_half_floats", graph);
     EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 1);
     EXPECT_EQ(weights(graph, "w").type.str(), "f32[256, 256] as q8_0");
     const auto actual = Interpreter(graph).run();
@@ -95,7 +95,7 @@ TEST(QuantizeWeights, StoresMatricesOfHalvesOnceTheyAreMultipliedInF32) {
         ASSERT_NEAR(static_cast<float>(a[i]), static_cast<float>(e[i]), 0.02) << i;
 }
 
-TEST(QuantizeWeights, LeavesMatricesThatAreMultipliedInHalves) {
+TEST(QuantizeWeights, LeavesMatricesThatAreMultipliedInHalfFloats) {
     TinyGraph g;
     const std::vector<Half> w(256 * 256, Half(0.5f));
     g.output("y", g.op("matmul",
@@ -112,7 +112,7 @@ TEST(QuantizeWeights, LeavesInnerExtentsThatAreNoMultipleOf32) {
     EXPECT_EQ(run_pass("quantize_weights", graph, wanting(BlockFormat::q8_0)).at("matrices"), 0);
 }
 
-TEST(QuantizeWeights, LeavesMatricesThatScalesInHalvesCannotSay) {
+TEST(QuantizeWeights, LeavesMatricesThatScalesInF16CannotSay) {
     constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
                     kInfinity = std::numeric_limits<float>::infinity();
     const auto matrices = [](float most, float one, BlockFormat format) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph_builder.h"
-#include "ir/specialise.h"
+#include "ir/specialize.h"
 #include "ops/catalog.h"
 
 namespace headrace {
@@ -24,10 +24,10 @@ TEST(Replan, DecidesAsMakePlanDoes) {
     const SymbolUses uses(graph);
     PackedConstants packed;
     const SymbolBindings before{{"n", 3}}, now{{"n", 30}};
-    const Plan first = make_plan(specialise(graph, before).value(), {}, packed).value();
-    const Plan whole = make_plan(specialise(graph, now).value(), {}, packed).value();
+    const Plan first = make_plan(specialize(graph, before).value(), {}, packed).value();
+    const Plan whole = make_plan(specialize(graph, now).value(), {}, packed).value();
     Plan again = first;
-    again.graph = specialise(graph, now).value();
+    again.graph = specialize(graph, now).value();
     ASSERT_TRUE(replan(again, {}, packed, uses.changed_nodes(before, now)).ok());
     EXPECT_EQ(again.flops, whole.flops);
     EXPECT_EQ(again.bytes, whole.bytes);

@@ -72,7 +72,7 @@ def test_a_context_on_several_hosts_computes_as_the_local_one_and_needs_them_all
     np.testing.assert_allclose(context.compute(graph, {"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
     for host in two_hosts:
         host.fail()
-        # Whose nodes are on the other host may end before the link has noticed.
+        # A run whose nodes are on the other host may end before the link has noticed the loss.
         end = time.monotonic() + 10
         with pytest.raises(RuntimeError, match=host.device):
             while time.monotonic() < end:

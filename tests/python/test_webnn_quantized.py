@@ -166,7 +166,7 @@ def test_blocks_of_a_loaded_graph_can_be_saved_as_text(context, builder, tmp_pat
     np.testing.assert_allclose(result["logits"], expected["logits"], rtol=1e-4, atol=1e-4)
 
 
-def test_halves_are_quantized_too(context, builder, tmp_path):
+def test_half_floats_are_quantized_too(context, builder, tmp_path):
     x = builder.input("x", list(X.shape), "float16")
     graph = builder.build({"y": builder.matmul(x, builder.constant(W.astype(np.float16)))})
     feeds = {"x": X.astype(np.float16)}

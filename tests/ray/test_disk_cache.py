@@ -34,7 +34,7 @@ def deploy(cluster, tmp_path):
 
 
 def counts(caller: Caller, metric: str) -> dict[str, float]:
-    """Of each replica."""
+    """The numbers of each replica."""
     page = caller.send(None, "GET", "/metrics").read().decode()
     found = re.findall(rf'^{metric}\{{replica="(\S+)",[^ ]*\}} (\S+)$', page, re.MULTILINE)
     return {replica: float(count) for replica, count in found}

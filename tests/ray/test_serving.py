@@ -200,7 +200,7 @@ def test_urgent_requests_go_before_those_that_wait(chat):
 
 
 def test_a_full_queue_is_busy_and_says_when_to_come_back(chat):
-    # None of those that are taken ends or is answered before: what can be read is a refusal.
+    # No accepted request ends or is answered before: a readable answer is a refusal.
     endless = {"prompt": "Tell me a story.", "stream": False, "parameters": ENDLESS}
     connections = [chat.ask(endless) for _ in range(200)]
     try:

@@ -22,7 +22,7 @@ using namespace headrace;
 using remote::Clock;
 using remote::Socket;
 
-constexpr remote::Milliseconds patience{600000};
+constexpr remote::Milliseconds kPatience{600000};
 
 struct Options {
     std::string listen = "127.0.0.1", to = "127.0.0.1";
@@ -69,7 +69,7 @@ public:
             queue_.pop_front();
             lock.unlock();
             std::this_thread::sleep_until(message.due);
-            if (message.bytes.empty() || !to_.send(message.bytes, patience).ok()) break;
+            if (message.bytes.empty() || !to_.send(message.bytes, kPatience).ok()) break;
         }
         to_.shut_down();
         from_.shut_down();
@@ -93,7 +93,7 @@ private:
 };
 
 void pass(const Options& options, Socket client, unsigned seed) {
-    auto server = Socket::connect({options.to, options.to_port}, patience);
+    auto server = Socket::connect({options.to, options.to_port}, kPatience);
     if (!server.ok()) return;
     Direction there(options, client, server.value(), seed), back(options, server.value(), client, seed + 1);
     std::thread threads[] = {std::thread([&] { there.read(); }), std::thread([&] { there.write(); }),

@@ -32,6 +32,28 @@ TEST(ThreadChoice, ASlowRunIsFollowedByRunsOnOneThreadThenATrial) {
     EXPECT_EQ(choice.choose(2), 2);
 }
 
+TEST(ThreadChoice, ATrialWaitsWhileAllProcessorsAreTaken) {
+    static bool are_taken = true;
+    ThreadChoice choice(20000, [] { return are_taken; });
+    EXPECT_EQ(choice.choose(2), 2) << "nothing was slow yet";
+    choice.record(2, 300000);
+    for (int i = 0; i < 30; ++i) EXPECT_EQ(choice.choose(2), 1);
+    are_taken = false;
+    int alone = 0;
+    while (alone < 100 && choice.choose(2) == 1) ++alone;
+    EXPECT_LE(alone, 4);
+    choice.record(2, 9000);
+    are_taken = true;
+    EXPECT_EQ(choice.choose(2), 2) << "the trial was fast";
+}
+
+TEST(ThreadChoice, TheRunAfterOneThatStartsAloneIsATrial) {
+    ThreadChoice choice(20000, [] { return true; });
+    choice.start_alone();
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(choice.choose(2), 1);
+    EXPECT_EQ(choice.choose(1), 1);
+}
+
 TEST(ThreadChoice, WhatWasLearnedGoesOnWithOtherShapes) {
     ThreadChoice choice;
     choice.record(2, 10000);

@@ -32,10 +32,10 @@ def exchange(port: int, data: bytes, seconds: float = 20.0, closes: bool = False
 
 
 def statuses(received: bytes) -> list[int]:
-    """Of the responses on one connection."""
+    """The statuses of the responses on one connection."""
     return [int(code) for code in re.findall(rb"(?:^|[^\n]*)HTTP/1\.1 (\d+) ", received)]
 
 
 def body_of(received: bytes) -> dict:
-    """Of the only response."""
+    """The body of the only response."""
     return json.loads(received.partition(b"\r\n\r\n")[2])

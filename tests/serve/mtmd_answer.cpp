@@ -27,7 +27,7 @@ std::string text_of(const llama_vocab* vocab, llama_token token) {
     return std::string(piece, static_cast<std::size_t>(std::max(size, 0)));
 }
 
-/// None where another one is about as likely: sums in another order may choose that.
+/// The likeliest token; none where another one is about as likely: sums in another order may choose that.
 std::optional<llama_token> likeliest(llama_context* context, int vocabulary) {
     constexpr float kClear = 0.03f;
     const float* logits = llama_get_logits_ith(context, -1);

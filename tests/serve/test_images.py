@@ -378,3 +378,17 @@ def test_a_projector_that_cannot_be_had_is_an_error(pairs, options, says):
     run = subprocess.run([str(word) for word in command], capture_output=True, timeout=60, text=True)
     assert run.returncode != 0
     assert says in run.stderr and "mmproj" in run.stderr
+
+
+@pytest.mark.parametrize("kind", vision_models.KINDS)
+def test_a_models_memory_counts_what_reads_images_with_its_compute_buffers(serve, pairs, kind, tmp_path):
+    model, projector = pairs[kind]
+
+    def taken(projection: str) -> float:
+        preset = tmp_path / "models.ini"
+        preset.write_text(f"[seeing]\nmodel = {model}\nc = 512\nub = 64\n{projection}")
+        server = serve("--models-preset", preset, "--metrics", "--models-memory-mib", 4000, model=None)
+        assert server.post("/v1/chat/completions", {"model": "seeing", **chat("Hello")}).status_code == 200
+        return server.metrics()["headrace_models_bytes"]
+
+    assert taken(f"mmproj = {projector}\n") - taken("") > 1.1 * projector.stat().st_size

@@ -34,7 +34,7 @@ def tokens_of(chunks) -> list:
 
 
 def test_logprobs_of_an_answer_that_a_stop_text_ended_are_of_the_text_that_is_left(client):
-    """Of a stop text that begins within a token, that token is the last one."""
+    """Where a stop text begins within a token, that token is the last one."""
     whole = client.chat.completions.create(messages=TALE, max_tokens=60, **GREEDY).choices[0].message.content
     options = {"messages": TALE, "max_tokens": 60, "logprobs": True, "top_logprobs": 1, **GREEDY}
     for start, length in ((10, 6), (13, 9), (20, 1), (25, 12), (0, 5)):

@@ -384,7 +384,7 @@ def test_memory_counts_what_computes_and_counts_weights_that_models_share_once(s
     other = taken(f"[a]\n{model}c = 512\nub = 64\n[b]\n{model}c = 1024\nub = 64\n", "a", "b")
     alone = taken(f"[b]\n{model}c = 1024\nub = 64\n", "b")
     assert small + alone - 1.05 * weights < other < small + alone - 0.9 * weights
-    # Of one engine nothing is twice there.
+    # One engine has nothing twice.
     assert (
         taken(f"[a]\n{model}c = 512\nub = 64\n[b]\n{model}c = 512\nub = 64\ntemp = 0.1\n", "a", "b") == small
     )

@@ -104,7 +104,7 @@ class Program:
         return self._random.choice([*NUMBERS, self._random.randrange(2**32)])
 
     def _handle(self, kind: str) -> Any:
-        """Of that kind, now and then of another or of nothing; it may be dropped."""
+        """A handle of that kind, now and then of another or of nothing; it may be dropped."""
         chance = self._random.random()
         known = (
             self._made.get(kind, []) if chance < 0.95 else [s for steps in self._made.values() for s in steps]
@@ -218,7 +218,7 @@ def sums() -> bytes:
 
 
 def configuration(models: dict[str, Path], root: Path) -> dict[str, Any]:
-    """Of a host whose guests may load these models, and what is in a folder."""
+    """The settings of a host whose guests may load these models, and what is in a folder."""
     return {
         "model_root": str(root),
         "model_aliases": {name: str(path) for name, path in models.items()},

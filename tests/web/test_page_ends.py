@@ -55,7 +55,7 @@ def browser():
 
 
 def processes(first: int) -> list[Path]:
-    """Of a process and all that it has started."""
+    """A process and all that it has started."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:

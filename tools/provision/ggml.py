@@ -255,7 +255,7 @@ def build_mtmd(ggml, sanitize=None, python=VENV_PYTHON, only_cached=False):
 
 
 def cuda_flags(root):
-    """Of the toolkit there, for the GPUs that the environment names, or else for those of the machine."""
+    """Flags for the toolkit there and for the GPUs that the environment names, or else for the machine's."""
     flags = [f"-DCUDAToolkit_ROOT={root}", f"-DCMAKE_CUDA_COMPILER={root / 'bin/nvcc'}"]
     architectures = os.environ.get("CUDAARCHS")
     return flags + ([f"-DCMAKE_CUDA_ARCHITECTURES={architectures}"] if architectures else [])

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 
-def orthogonalise(matrix: Tensor) -> Tensor:
+def orthogonalize(matrix: Tensor) -> Tensor:
     """The nearest matrix, roughly, whose singular values are all 1: five Newton-Schulz steps."""
     x = (matrix / (matrix.norm() + 1e-7)).bfloat16()
     tall = x.shape[0] > x.shape[1]
@@ -33,7 +33,7 @@ class Optimizer:
         rate = self.matrix_rate * scale
         for weight, momentum in self.momenta.items():
             momentum.mul_(0.95).add_(weight.grad)
-            update = orthogonalise(weight.grad + 0.95 * momentum)
+            update = orthogonalize(weight.grad + 0.95 * momentum)
             weight.mul_(1 - 0.01 * rate)
             weight.add_(update, alpha=-rate * max(1, weight.shape[0] / weight.shape[1]) ** 0.5)
             weight.grad = None

@@ -123,7 +123,7 @@ class Build:
         return self.staged("stage-node", "libraries", "node") / "headrace"
 
     def linked_flags(self):
-        """Of Headrace on the libraries that libraries() has compiled."""
+        """The flags of a build of Headrace on the libraries that libraries() has compiled."""
         build = self.folder / "headrace"
         build.mkdir(exist_ok=True)
         (build / "setup.cmake").write_text(

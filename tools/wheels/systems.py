@@ -32,7 +32,7 @@ GGML_FLAGS = [
     "-DGIT_EXE=OFF",
     f"-DGGML_BUILD_COMMIT={ggml.SDIST_SHA256[:8]}",
 ]
-# Nothing is timed there.
+# These builds are not timed.
 QUICK = ["-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"]
 
 

@@ -160,11 +160,16 @@ class Backend {
   }
   setText(context, index, bytes) { this.setInput(context, index, NUMBERS.U8, [bytes.length], bytes); }
   compute(context) { this.check(this.calls.compute(this.memory, context)); }
-  output(context, index, name = 'get_output') {
+  output(context, index, name) {
+    const size = this.#read(context, index, name);
+    return this.bytes.slice(DATA, DATA + size);
+  }
+  /** Has an output at DATA, until the next call; its size. */
+  #read(context, index, name = 'get_output') {
     for (;;) {
       const capacity = this.memory.byteLength - DATA;
       const code = this.calls[name](this.memory, context, index, DATA, capacity, WORD);
-      if (code === 0) return this.bytes.slice(DATA, DATA + this.word());
+      if (code === 0) return this.word();
       if (code !== TOO_LARGE || this.word() <= capacity) {
         if (context === 0) throw this.error('backend_failure', `error ${code}`);
         this.check(code);
@@ -187,7 +192,7 @@ class Backend {
   }
   /** Most often it is the same as the last one. */
   description(context) {
-    const text = decoder.decode(this.output(context, DESCRIPTION));
+    const size = this.#read(context, DESCRIPTION), text = decoder.decode(this.bytes.subarray(DATA, DATA + size));
     if (text !== this.told) Object.assign(this, { told: text, described: JSON.parse(text) });
     return this.described;
   }
@@ -331,7 +336,7 @@ class Graph extends Resource {
   [Symbol.dispose]() { if (this.drop()) this.owner.release(); }
 }
 
-/** Of one guest. */
+/** The imports of one guest. */
 export class WasiNn {
   #backend;
   /** nn: what the addon opened for the guest; mostBytes: that its tensors may hold. */

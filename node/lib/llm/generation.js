@@ -100,7 +100,7 @@ export class Generation {
     this.#forget();
   }
 
-  /** Who aborted gets the signal's reason. */
+  /** The error of a generation: its signal's reason where that aborted it. */
   #reason(error) {
     return this.#signal?.aborted ? this.#signal.reason : error;
   }

@@ -34,7 +34,7 @@ export function toParameters(value, what) {
   return value;
 }
 
-/** Of a request or a load, {parameters, signal}. */
+/** The options of a request or a load: {parameters, signal}. */
 export function toCallOptions(value, call) {
   const { parameters, signal } = checkOptions(value, `${call}: the options`, ['parameters', 'signal']);
   if (signal !== undefined && !(signal instanceof AbortSignal))

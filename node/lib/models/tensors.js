@@ -4,12 +4,12 @@ import { withArticle } from '../text.js';
 import { isRecord, kindOf } from './check.js';
 
 /** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
-export const halves = globalThis.Float16Array ?? Uint16Array;
+export const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
 
 /** By the addon's names. `also`: other arrays that hold the same. */
 const types = {
   f32: { name: 'float32', array: Float32Array },
-  f16: { name: 'float16', array: halves, also: ['Uint16Array'] },
+  f16: { name: 'float16', array: HalfFloatArray, also: ['Uint16Array'] },
   bf16: { name: 'bfloat16', array: Uint16Array },
   f64: { name: 'float64', array: Float64Array },
   i8: { name: 'int8', array: Int8Array },

@@ -3,7 +3,7 @@ import { kindOf } from '../models/check.js';
 
 const registered = new Map();
 
-/** Of two of one name, that of the greater priority. */
+/** Registers a backend; of two with one name the greater priority counts. */
 export function registerBackend(name, backend, priority) {
   if (typeof backend?.init !== 'function' || typeof backend.createInferenceSessionHandler !== 'function')
     throw new TypeError(

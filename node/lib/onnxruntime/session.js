@@ -14,7 +14,7 @@ function named(provider) {
   return one;
 }
 
-/** Of the providers, the first that is here: load()'s options for this build's, or a registered backend. */
+/** The first provider that is available: load()'s options for one of this build, or a registered backend. */
 async function toProvider(providers, devices) {
   if (providers === undefined) return { options: { device: 'cpu' } };
   if (!Array.isArray(providers))

@@ -1,12 +1,12 @@
 // onnxruntime-common's Tensor, as far as data lie with the CPU.
 import { isRecord, kindOf } from '../models/check.js';
 import { bytesOf, memoryOf, viewKind } from '../memory.js';
-import { halves } from '../models/tensors.js';
+import { HalfFloatArray } from '../models/tensors.js';
 
 /** By type: the arrays that hold it, the first of which is made of other lists. */
 const arrays = {
   float32: [Float32Array],
-  float16: [halves, Uint16Array],
+  float16: [HalfFloatArray, Uint16Array],
   float64: [Float64Array],
   int8: [Int8Array],
   uint8: [Uint8Array],
@@ -46,7 +46,7 @@ function sizeOf(dims) {
 }
 
 function ofList(type, list) {
-  if (type === 'int4' || type === 'uint4' || (type === 'float16' && halves === Uint16Array))
+  if (type === 'int4' || type === 'uint4' || (type === 'float16' && HalfFloatArray === Uint16Array))
     throw new TypeError(
       `Tensor: a list of numbers makes no ${type}: pass its bits in a ${arrays[type][0].name}`,
     );
@@ -67,9 +67,9 @@ function toData(type, given) {
   const wanted = arrays[type].map(({ name }) => name);
   if (!wanted.includes(kind))
     throw new TypeError(`Tensor: the data are ${kindOf(given)}; ${type} takes a ${wanted.join(' or ')}`);
-  if (type !== 'float16' || kind === halves.name) return given;
+  if (type !== 'float16' || kind === HalfFloatArray.name) return given;
   const { buffer, byteOffset, byteLength } = memoryOf(given);
-  return new halves(buffer, byteOffset, byteLength / 2);
+  return new HalfFloatArray(buffer, byteOffset, byteLength / 2);
 }
 
 function typeOf(data) {
@@ -122,7 +122,7 @@ export class Tensor {
     this.#location = location;
   }
 
-  /** Of memory that a GPU's driver keeps in place, which is the CPU's to us. */
+  /** A tensor in memory that a GPU's driver keeps in place; it is read as the CPU's. */
   static fromPinnedBuffer(type, data, dims = [data.length]) {
     return new Tensor({ location: 'cpu-pinned', type, data, dims });
   }

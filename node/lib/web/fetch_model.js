@@ -57,7 +57,7 @@ export async function fetchModel(url, { progress, signal, cached = true } = {}) 
     const headers = new Headers(response.headers);
     headers.delete('Content-Encoding'); // the bytes are plain
     headers.set('Content-Length', String(bytes.length));
-    // Of a copy, for which nobody waits. A full disk is no reason to fail.
+    // The cache gets a copy, for which nobody waits. A full disk is no reason to fail.
     cache.put(url, new Response(bytes, { headers })).catch(() => {});
   }
   return bytes;

@@ -38,7 +38,7 @@ export class Remote {
     return ++this.#lastNumber;
   }
 
-  /** Nobody waits for it. */
+  /** Sends a call for whose answer nobody waits. */
   send(name, args, moved = []) {
     if (!this.hasEnded) this.#port.postMessage({ name, args }, moved);
   }
@@ -68,7 +68,7 @@ export class Remote {
     this.#contexts.set(number, listener);
   }
 
-  /** Nothing more comes of the worker, and why. */
+  /** Ends all calls of a worker that will not answer, with the reason. */
   end(why) {
     if (this.hasEnded) return;
     this.#ended = why;

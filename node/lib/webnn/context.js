@@ -105,7 +105,7 @@ function limitsOf({ shape }) {
   return limits.length > 0 ? `, where ${limits.join(' and ')}` : '';
 }
 
-/** Of a graph with open extents: those of one name are one number, which decides the outputs' shapes. */
+/** Checks a graph's open extents: those of one name have one number, which decides the outputs' shapes. */
 function checkOpenShapes(run, read, written) {
   if (!run.isOpen) return;
   const shapes = run.inputs.map(([name]) => read.get(name).descriptor.shape);
@@ -284,7 +284,7 @@ function newTensor(context, descriptor, constant, work) {
   return pendingOf(context, null, work, finish, 'UnknownError');
 }
 
-/** Nobody sees the new buffer before it is filled; a caller's is written to on the caller's own thread. */
+/** Reads a tensor. The new buffer is filled before anybody sees it; a caller's is written to on the caller's own thread. */
 function read(context, tensor, output) {
   let buffer;
   try {

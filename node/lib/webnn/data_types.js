@@ -4,11 +4,11 @@ import { withArticle } from '../text.js';
 import { greatestRank } from './operators.js';
 
 /** Float16Array where this JavaScript has it; Uint16Array holds the bits everywhere, so that one program does for all. */
-const halves = globalThis.Float16Array ?? Uint16Array;
+const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
 
 const types = {
   float32: { size: 4, array: Float32Array },
-  float16: { size: 2, array: halves, also: 'Uint16Array' },
+  float16: { size: 2, array: HalfFloatArray, also: 'Uint16Array' },
   int32: { size: 4, array: Int32Array },
   uint32: { size: 4, array: Uint32Array },
   int64: { size: 8, array: BigInt64Array },

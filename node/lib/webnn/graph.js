@@ -33,7 +33,7 @@ finishInterface(MLGraph, (graph) => {
   return { inputs: described(inputs), outputs: described(outputs), destroyed: destroyed || context.isLost };
 });
 
-/** Of {context, handle, inputs, outputs}. */
+/** A graph of {context, handle, inputs, outputs}. */
 export function newGraph(state) {
   const hasOpen = ([, { shape }]) => shape.some(isOpen);
   const open = state.inputs.some(hasOpen) || state.outputs.some(hasOpen);

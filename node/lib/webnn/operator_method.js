@@ -102,7 +102,7 @@ function plainLabel(options) {
 }
 
 /** WebIDL reads the label after the parameters. A refusal of ours of these has it, too; the caller's errors stay. */
-function labelled(error, name, options) {
+function labeled(error, name, options) {
   const lead = `${name}: `;
   const isOurs = error instanceof TypeError && `${error.message}`.startsWith(lead);
   const label = isOurs && isObject(options) ? plainLabel(options) : undefined;
@@ -122,7 +122,7 @@ function converter(row) {
         values[name] = convert(args[i], `${row.name}: ${name}`);
       });
     } catch (error) {
-      throw labelled(error, row.name, args[parameters.length]);
+      throw labeled(error, row.name, args[parameters.length]);
     }
     const dictionary = toDictionary(args[parameters.length], `${row.name}: options`);
     const label =

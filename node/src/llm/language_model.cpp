@@ -91,7 +91,7 @@ struct ConversationHandle : Holder {
 struct GenerationHandle : Holder {
     static constexpr Kind kKind = Kind::generation;
     explicit GenerationHandle(SharedGeneration of) : Holder(kKind), generation(std::move(of)) {}
-    /// Nobody in JavaScript holds it any more. A thread that waits for its next piece may.
+    /// JavaScript holds it no more. A thread that waits for its next piece may.
     ~GenerationHandle() override {
         if (generation) generation->cancel();
     }

@@ -196,7 +196,7 @@ def known(t: Translator, x: Value) -> list[int]:
 
 
 def product(sizes: list[Any]) -> int:
-    """Of extents that are known."""
+    """The product of extents that are known."""
     if not all(isinstance(size, int) for size in sizes):
         raise Unsupported("unknown extents become one")
     return math.prod(sizes)

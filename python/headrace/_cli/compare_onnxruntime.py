@@ -119,7 +119,7 @@ def open_peer(path: str, graph: Any, threads: int) -> onnxruntime.InferenceSessi
 
 
 def as_peer_takes(feeds: dict[str, np.ndarray], peer: onnxruntime.InferenceSession) -> dict[str, np.ndarray]:
-    """Of ONNX models: graphs here have no bool and no 16-bit integers, which inputs may be declared as."""
+    """The feeds in the types that the peer's inputs declare: graphs have no bool and no 16-bit integers."""
     taken = {}
     for declared in peer.get_inputs():
         name = declared.type.removeprefix("tensor(").removesuffix(")")

@@ -48,8 +48,8 @@ def _holds(tensors: Tensors, flag: str | None) -> bool:
 
 
 def _split(elements: np.ndarray, shapes: np.ndarray, ranks: np.ndarray | None) -> list[np.ndarray]:
-    """Of a sequence of unknown length: all elements, one tensor after another. ranks: how many of the
-    dimensions each has.
+    """The parts of a sequence of unknown length: all elements, one tensor after another. ranks: how many
+    of the dimensions each has.
     """
     found, begin = [], 0
     for i, whole in enumerate(shapes):

@@ -80,7 +80,7 @@ class IOBinding:
     synchronize_outputs = synchronize_inputs
 
     def get_outputs(self) -> list[OrtValue]:
-        """Of the last run."""
+        """The values of the last run."""
         return list(self._results)
 
     get_outputs_as_ortvaluevector = get_outputs

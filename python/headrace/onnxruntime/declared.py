@@ -31,7 +31,7 @@ class Declared:
 
 
 class Interface:
-    """Of one session, which adds what it knows better.
+    """What one session declares, which adds what it knows better.
 
     inputs: what a caller has to give. overridable: initializers that are listed as inputs.
     """

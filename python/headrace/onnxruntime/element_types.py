@@ -58,7 +58,7 @@ def element_dtype(number: int) -> np.dtype | None:
 
 @lru_cache(64)  # dtype.name is slow, and asked for each input of each run
 def element_number(dtype: Any) -> int | None:
-    """Of what np.dtype takes; None where ONNX has none."""
+    """The ONNX type of what np.dtype takes; None where ONNX has none."""
     dtype = np.dtype(dtype)
     if dtype.kind in "OUST":
         return STRING
@@ -66,7 +66,7 @@ def element_number(dtype: Any) -> int | None:
 
 
 def dtype_given(element_type: Any) -> np.dtype | None:
-    """Of ONNX's number, or of what np.dtype takes; None where arrays have no such elements."""
+    """The dtype for ONNX's number, or for what np.dtype takes; None where arrays have no such elements."""
     return element_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
 
 

@@ -32,7 +32,7 @@ def set_default_logger_severity(severity: int) -> None:
 
 
 def set_default_logger_verbosity(level: int) -> None:
-    """Of the same log. Errors: TypeError."""
+    """Sets the verbosity of the same log. Errors: TypeError."""
     operator.index(level)
 
 

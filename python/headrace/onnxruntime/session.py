@@ -283,7 +283,7 @@ class InferenceSession:
         return self._profile.write(self._options.profile_file_prefix)
 
     def get_profiling_start_time_ns(self) -> int:
-        """Of time.time_ns(), as ONNX Runtime has it on Linux; 0 without profiling."""
+        """The start by time.time_ns(), as ONNX Runtime has it on Linux; 0 without profiling."""
         return self._profile.start_ns if self._options.enable_profiling else 0
 
     # For IOBinding.

@@ -160,7 +160,7 @@ class Gateway:
             yield event
 
     async def statistics(self) -> list[dict[str, object]]:
-        """Of every replica. Errors: LanguageModelError where they have no time for it, or are all lost."""
+        """The statistics of every replica. LanguageModelError: none is left or has time for it."""
         return await self._of_each("statistics")
 
     async def metrics(self) -> str:
@@ -231,7 +231,7 @@ class Gateway:
             is_taken = isinstance(error, TimeoutError)
             raise self._refusal(error) from None
         finally:
-            # Of what no replica took, to cancel it would raise the refusal once more.
+            # Cancelling a request that no replica took would raise the refusal once more.
             if is_taken:
                 response.cancel()
 

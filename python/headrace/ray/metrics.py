@@ -21,13 +21,13 @@ def merged(pages: Mapping[str, str]) -> str:
                 name = line.split(" ", 3)[2]
             about, samples = families.setdefault(name, ([], []))
             if not line.startswith("#"):
-                samples.append(_labelled(line, replica))
+                samples.append(_labeled(line, replica))
             elif line not in about:
                 about.append(line)
     return "".join(f"{line}\n" for about, samples in families.values() for line in (*about, *samples))
 
 
-def _labelled(sample: str, replica: str) -> str:
+def _labeled(sample: str, replica: str) -> str:
     """`name{a="b"} 1`, or `name 1`, with one label more. A label's text may hold braces and spaces."""
     name, brace, rest = sample.partition("{")
     if brace and " " not in name:

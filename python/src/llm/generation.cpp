@@ -21,7 +21,7 @@ bool Stream::Reading::next(Patience patience, std::optional<Generation::Piece>& 
     return true;
 }
 
-/// Whoever does not get what was asked for is not going to ask for more.
+/// Makes the call, and cancels the generation where that throws: its caller will not ask for more.
 template <class Call>
 auto Stream::or_cancel(Call call) {
     try {

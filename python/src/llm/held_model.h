@@ -11,7 +11,7 @@ using SharedModel = std::shared_ptr<LanguageModel>;
 
 /// A model whose requests end when the interpreter does.
 SharedModel share(LanguageModel model);
-/// Of all models that are shared now.
+/// Cancels the requests of all models that are shared now.
 void cancel_all_requests();
 
 /// What belongs to a model, and holds it, for Python: it is let go of without the interpreter's lock.

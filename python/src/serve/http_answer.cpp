@@ -59,7 +59,7 @@ struct HttpAnswer::Pipe {
         const std::lock_guard lock(mutex);
         changed.notify_all();
     }
-    /// Nothing: the patience is over. An empty piece: the answer is.
+    /// The next piece: nothing where the patience is over, an empty one at the answer's end.
     std::optional<std::string> next(Patience patience) {
         std::unique_lock lock(mutex);
         changed.wait_for(lock, patience, [&] { return !pieces.empty() || has_ended; });

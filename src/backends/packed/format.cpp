@@ -21,7 +21,7 @@ const Format* blocks() {
     return kernels::has_block_gemm_int8(kFormat) ? &format : nullptr;
 }
 
-/// By kernels::pack_halves or kernels::pack_bf16.
+/// By kernels::pack_half_floats or kernels::pack_bf16.
 template <auto Pack>
 void pack_16_bits(const std::byte* rows, std::size_t k, std::size_t n, std::byte* packed) {
     Pack(reinterpret_cast<const std::uint16_t*>(rows), 1, static_cast<std::ptrdiff_t>(k), k, n,
@@ -30,10 +30,10 @@ void pack_16_bits(const std::byte* rows, std::size_t k, std::size_t n, std::byte
 
 /// Widened to f32 in registers.
 template <bool kIsBf16>
-const Format* halves() {
+const Format* half_floats() {
     static constexpr Format format{
-        .bytes = kernels::packed_halves_bytes,
-        .pack = pack_16_bits<kernels::pack_halves>,
+        .bytes = kernels::packed_half_float_bytes,
+        .pack = pack_16_bits<kernels::pack_half_floats>,
         .multiply = [](const kernels::GemmArgs& args, const std::byte* packed, int ith, int nth) {
             kernels::f16_gemm_f32(args, reinterpret_cast<const std::uint16_t*>(packed), kIsBf16, ith, nth);
         }};
@@ -61,8 +61,8 @@ const Format* packed_format(const ggml_tensor* tensor) {
         case GGML_TYPE_Q4_0: return blocks<BlockFormat::q4_0>();
         case GGML_TYPE_Q4_1: return blocks<BlockFormat::q4_1>();
         case GGML_TYPE_Q4_K: return blocks<BlockFormat::q4_k>();
-        case GGML_TYPE_F16: return halves<false>();
-        case GGML_TYPE_BF16: return kernels::has_bf16_gemm() ? bf16_pairs() : halves<true>();
+        case GGML_TYPE_F16: return half_floats<false>();
+        case GGML_TYPE_BF16: return kernels::has_bf16_gemm() ? bf16_pairs() : half_floats<true>();
         default: return nullptr;
     }
 }

@@ -15,7 +15,7 @@ struct Format {
     void (*multiply)(const kernels::GemmArgs& args, const std::byte* packed, int ith, int nth);
 };
 
-/// Of a matrix of weights that is kept packed: two dimensions, and a type that this CPU multiplies faster so;
+/// The packed format for a matrix of weights: two dimensions, and a type that this CPU multiplies faster so;
 /// else null.
 const Format* packed_format(const ggml_tensor* tensor);
 

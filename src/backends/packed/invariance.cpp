@@ -19,7 +19,7 @@ bool lies_on_host(const ggml_tensor* tensor) {
     return !buffer || ggml_backend_buffer_is_host(buffer);
 }
 
-/// Of whose results ggml computes every row by itself, from one end to the other.
+/// Whether ggml computes every row of the op's result by itself, from one end to the other.
 bool goes_row_by_row(ggml_op op) {
     switch (op) {
         case GGML_OP_NONE:

@@ -8,7 +8,7 @@
 
 namespace headrace::serve {
 
-/// Who may use a server: keys, compared in a time that does not depend on where they differ.
+/// The keys of those who may use a server, compared in a time that does not depend on where they differ.
 class Access {
 public:
     /// before: the keys until now. Those of them that stay keep their names, and nobody else ever gets one.

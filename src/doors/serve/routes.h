@@ -8,7 +8,7 @@
 
 namespace headrace::serve {
 
-/// Whose shape errors have.
+/// The API whose shape errors have.
 enum class Dialect { openai, anthropic, ollama };
 
 struct Route {

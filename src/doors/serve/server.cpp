@@ -163,7 +163,7 @@ HttpResponse Server::dispatch(HttpRequest& http, std::string& route) {
     return found->handler(service_, http);
 }
 
-/// What pages of other sites lack, a key, makes this needless.
+/// A key, which pages of other sites lack, makes this check needless.
 void Server::check_host(const HttpRequest& http) const {
     const std::string_view host = http.header("host");
     if (!is_for_this_machine_ || access()->asks_for_keys()) return;

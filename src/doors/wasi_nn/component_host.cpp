@@ -103,7 +103,7 @@ void* Host::define_interface(void* root, std::string_view interface) {
     return error;
 }
 
-/// Nothing may be thrown through wasmtime: what is thrown ends the guest.
+/// Runs the work and ends the guest by a trap where it throws: no exception may pass through wasmtime.
 template <class Work>
 void* Host::guarded(Work work) noexcept {
     try {
@@ -169,8 +169,9 @@ Made Host::error_data(Call& call) { return call.store.text(at<Failure>(call, cal
 
 // Lists of bytes.
 
-/// Such a list is many times its size when wasmtime passes it. `headrace wasm` has a component pass where it
-/// lies, or shall lie, instead, where it can (_bytes_in_place.py): the import then has so many parameters.
+/// Whether the call tells where its bytes lie in the guest's memory, or shall lie: wasmtime's own lists are
+/// many times their size. `headrace wasm` rewrites components so where it can (_bytes_in_place.py); the
+/// import then has so many parameters.
 bool Host::is_in_place(const Call& call, std::size_t parameters) const {
     return memories_ && call.arguments.size() == parameters;
 }
@@ -188,7 +189,7 @@ std::string_view Host::lying_at(std::uint32_t pointer, std::uint32_t size) const
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Of a list of lists of bytes.
+/// The parts of a list of lists of bytes, where they lie in the guest's memory.
 std::vector<std::string_view> Host::parts_lying_at(std::uint32_t pointer, std::uint32_t count) const {
     std::array<std::uint32_t, 2> part{};  // where its bytes are, and how many
     constexpr std::uint32_t size = sizeof part;

@@ -66,7 +66,7 @@ void Memories::define(const std::shared_ptr<Memories>& memories, void* config, S
     set(config, &creator);
 }
 
-/// Nothing may be thrown through wasmtime.
+/// Makes a guest's memory for wasmtime, or returns its error: no exception may pass through wasmtime.
 void* Memories::create(void* env, const void*, std::size_t least, std::size_t, std::size_t reserved,
                        std::size_t guard, LinearMemory* made) noexcept {
     const auto& memories = *static_cast<const std::shared_ptr<Memories>*>(env);

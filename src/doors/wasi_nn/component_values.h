@@ -94,16 +94,16 @@ struct Wasmtime {
                           Destructor destroy, void* data, Finalizer finalizer);
     void (*instance_delete)(void* instance);
 
-    /// Nothing where wasmtime lacks one of them.
+    /// wasmtime's functions, or nothing where it lacks one of them.
     static std::optional<Wasmtime> found_by(void* (*function_of)(const char* name));
 };
 
 // What guests pass. A component states the types of its imports itself, and wasmtime passes what they are:
 // each of these throws GuestEnded where that is not the interface's.
 
-/// Of a string or an enumeration.
+/// The text of a string or an enumeration.
 std::string_view text_of(const Value& value);
-/// Of a list or a tuple, of which there have to be that many at least.
+/// The items of a list or a tuple, at least that many.
 std::span<const Value> items_of(const Value& value, std::size_t least = 0);
 /// Null where there is none.
 const Value* option_of(const Value& value);
@@ -151,7 +151,7 @@ public:
     Made tuple(Made first, Made second) const;
     Made option(std::optional<Made> content) const;
     Made result(bool is_ok, Made content) const;
-    /// Of a function without a value.
+    /// The result of a function that returns nothing.
     Made nothing() const { return Made(wasmtime_); }
 
 private:

@@ -21,7 +21,7 @@ struct Answer {
 /// The number of an output that every context has: JSON of what its inputs and outputs are.
 inline constexpr std::uint32_t kDescription = UINT32_MAX;
 
-/// What the bytes of an output are. Of a text as much as fits into a buffer is worth having.
+/// What the bytes of an output are. A text may be cut to a buffer's size; tensors may not.
 enum class OutputForm : std::uint8_t { text, json, tensor };
 
 /// What a context computes with. inputs, outputs: of a graph of tensors; what ran last says the outputs'

@@ -212,7 +212,7 @@ Status ContextTable::close(ContextId id) {
     return success();
 }
 
-// What a context does itself.
+// These calls are passed on to the context.
 
 Status ContextTable::set_input(ContextId id, std::uint32_t index, const GuestTensor& tensor) {
     HR_ASSIGN(const std::shared_ptr<Context> context, find(id));

@@ -75,8 +75,8 @@ public:
     Result<ContextId> open(GraphId graph, std::optional<std::string_view> session = std::nullopt);
     Status close(ContextId context);
 
-    /// Of a language model, index 0 is the prompt, 1 the context's parameters as JSON, until they are set
-    /// again; of a graph of tensors its inputs, in its order.
+    /// Sets an input. For a language model index 0 is the prompt, 1 the context's parameters as JSON, until
+    /// they are set again; of a graph of tensors its inputs, in its order.
     Status set_input(ContextId context, std::uint32_t index, const GuestTensor& tensor);
     Status set_input(ContextId context, std::uint32_t index, std::string_view text) {
         return set_input(context, index, text_tensor(text));
@@ -89,9 +89,9 @@ public:
     Result<std::string> run(ContextId context, std::string_view prompt, std::string_view parameters = {});
     /// The same with a prompt and parameters in place of the inputs.
     Result<Answer> infer(ContextId context, std::string_view prompt, std::string_view parameters);
-    /// Of a language model, index 0 is the answer, 1 the metadata: {"error": {"code", "message"}} when the
-    /// last call failed; of a graph of tensors its outputs. kDescription describes both. Of context 0, which
-    /// is none, 1 is the error of the backend's last call that failed.
+    /// Reads an output. For a language model index 0 is the answer, 1 the metadata: {"error": {"code",
+    /// "message"}} when the last call failed; of a graph of tensors its outputs. kDescription describes both.
+    /// Of context 0, which is none, 1 is the error of the backend's last call that failed.
     Result<int> read_output(ContextId context, std::uint32_t index, const OutputReader& read);
     Result<std::string> output(ContextId context, std::uint32_t index);
 

@@ -54,7 +54,7 @@ public:
                      std::uint32_t config_size, std::uint32_t* graph);
     int unload(void* ctx, std::uint32_t graph);
     int open(void* ctx, std::uint32_t graph, std::uint32_t* context);
-    /// Of a graph, or without one of the first language model.
+    /// Opens a session of a graph, or without one of the first language model.
     int open_session(void* ctx, std::optional<std::uint32_t> graph, const char* session,
                      std::uint32_t* context);
     int close(void* ctx, std::uint32_t context);

@@ -20,7 +20,7 @@ constexpr std::array kGraphFiles{kOnnx, std::string_view(".hrg"), std::string_vi
                                  std::string_view(".json")};
 constexpr std::size_t kIdleBytes = std::size_t{64} << 20;  // kept by a graph for its next run
 
-/// Of a file that has no more than an ending, such as ".onnx", that one.
+/// The ending of a path; a file's name that is nothing more, such as ".onnx", counts as one.
 std::string ending_of(std::string_view path) {
     const std::string name = fs::path(path).filename().string();
     std::string ending = name.substr(std::min(name.rfind('.'), name.size()));

@@ -181,7 +181,7 @@ void check_kind(const std::string& name, const Value& value) {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// What has a value when the extents of a shape have one.
+/// The symbols that have values once the extents of a shape have.
 Names names_told_by(const Shape& shape) {
     Names names;
     for (const Dim& d : shape) {

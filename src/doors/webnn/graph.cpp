@@ -39,7 +39,7 @@ private:
 
 Result<std::vector<std::vector<std::int64_t>>> inferred_shapes(const Graph& graph,
                                                                const SymbolBindings& bindings) {
-    HR_ASSIGN(const Graph concrete, specialise(graph, bindings));
+    HR_ASSIGN(const Graph concrete, specialize(graph, bindings));
     std::vector<std::vector<std::int64_t>> shapes;
     for (const auto& [name, id] : concrete.outputs) shapes.push_back(concrete.value(id).type.sizes());
     return shapes;

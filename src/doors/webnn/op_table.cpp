@@ -192,7 +192,7 @@ MLSignature signature(const OpRow& row, const OpDef& op) {
             s.parameters.push_back(std::move(p));
         rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
     }
-    // What stands before a required parameter must be given, too.
+    // A parameter in front of a required one must be given, too.
     for (std::size_t i = s.parameters.size(); i-- > 1;)
         s.parameters[i - 1].required = s.parameters[i - 1].required || s.parameters[i].required;
     return s;

@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t kTogether = 32;          // output channels of a product, so that pixels are read seldom
 constexpr size_t kProductFloats = 32768;  // that stay in the L2 cache
+// Products at a time where the taps of one row of pixels are more; a filter of 2,000 x 2,000 would take 32
+// GB.
+constexpr size_t kMostProductFloats = 1 << 20;
 
 // Output channels [o, o + channels) of an image, all of one group: the product of their filters with some
 // rows of pixels is what every pixel adds, tap by tap of the filter, and goes to the output row by row.
@@ -23,24 +26,15 @@ public:
     }
 
     void run() {
-        gather_filters();
-        const size_t plane = g_.out_h * g_.out_w;
+        const size_t plane = g_.out_h * g_.out_w, of_tap = std::max<size_t>(1, channels_ * g_.in_w);
         for (size_t c = 0; c < channels_ && !g_.tiles(); ++c)
             std::fill_n(planes_ + c * plane, plane, bias(c));
-        const size_t of_row = std::max<size_t>(1, channels_ * g_.taps() * g_.in_w);
-        const size_t rows = std::max<size_t>(1, kProductFloats / of_row);
-        products_.resize(channels_ * g_.taps() * rows * g_.in_w);
-        for (size_t row = 0; row < g_.in_h; row += rows) {
-            check_stop();  // one channel is one task, however large
-            const size_t count = std::min(rows, g_.in_h - row);
-            multiply(row, count);
-            for (size_t c = 0; c < channels_; ++c) {
-                const float* from = products_.data() + c * g_.taps() * count * g_.in_w;
-                if (g_.tiles())
-                    place(from, row, count, bias(c), planes_ + c * plane);
-                else
-                    add(from, row, count, planes_ + c * plane);
-            }
+        // Where filters tile the output, the products of a row of pixels are as many as its elements there.
+        const size_t most = g_.tiles() ? g_.taps() : std::max<size_t>(1, kMostProductFloats / of_tap);
+        for (first_tap_ = 0; first_tap_ < g_.taps(); first_tap_ += most) {
+            taps_ = std::min(most, g_.taps() - first_tap_);
+            gather_filters();
+            multiply_rows(std::max<size_t>(1, kProductFloats / (of_tap * taps_)));
         }
     }
 
@@ -49,19 +43,35 @@ private:
 
     // [channel][tap][input]
     void gather_filters() {
-        const size_t inputs = g_.group_inputs(), taps = g_.taps();
-        filters_.resize(channels_ * taps * inputs);
+        const size_t inputs = g_.group_inputs();
+        filters_.resize(channels_ * taps_ * inputs);
         float* to = filters_.data();
-        for (size_t c = 0; c < channels_; ++c, to += taps * inputs)
+        for (size_t c = 0; c < channels_; ++c, to += taps_ * inputs)
             for (size_t i = 0; i < inputs; ++i) {
-                const float* from =
-                    g_.w + ((first_ + i) * g_.group_outputs() + (o_ + c) % g_.group_outputs()) * taps;
-                for (size_t t = 0; t < taps; ++t) to[t * inputs + i] = from[t];
+                const size_t filter = (first_ + i) * g_.group_outputs() + (o_ + c) % g_.group_outputs();
+                const float* from = g_.w + filter * g_.taps() + first_tap_;
+                for (size_t t = 0; t < taps_; ++t) to[t * inputs + i] = from[t];
             }
+    }
+    void multiply_rows(size_t rows) {
+        const size_t plane = g_.out_h * g_.out_w;
+        products_.resize(channels_ * taps_ * rows * g_.in_w);
+        for (size_t row = 0; row < g_.in_h; row += rows) {
+            check_stop();  // one channel is one task, however large
+            const size_t count = std::min(rows, g_.in_h - row);
+            multiply(row, count);
+            for (size_t c = 0; c < channels_; ++c) {
+                const float* from = products_.data() + c * taps_ * count * g_.in_w;
+                if (g_.tiles())
+                    place(from, row, count, bias(c), planes_ + c * plane);
+                else
+                    add(from, row, count, planes_ + c * plane);
+            }
+        }
     }
     void multiply(size_t row, size_t rows) {
         BatchedGemmArgs a;
-        a.m = channels_ * g_.taps(), a.n = rows * g_.in_w, a.k = g_.group_inputs();
+        a.m = channels_ * taps_, a.n = rows * g_.in_w, a.k = g_.group_inputs();
         a.a = filters_.data(), a.lda = static_cast<ptrdiff_t>(a.k);
         a.b = x_ + row * g_.in_w, a.ldb = static_cast<ptrdiff_t>(g_.in_h * g_.in_w);
         a.c = products_.data(), a.ldc = static_cast<ptrdiff_t>(a.n);
@@ -90,8 +100,9 @@ private:
         const auto stride = static_cast<ptrdiff_t>(g_.stride_w), width = static_cast<ptrdiff_t>(g_.in_w),
                    out_w = static_cast<ptrdiff_t>(g_.out_w);
         StopCheck may_stop;
-        for (size_t tap = 0; tap < g_.taps(); ++tap) {
+        for (size_t i_tap = 0; i_tap < taps_; ++i_tap) {
             may_stop();
+            const size_t tap = first_tap_ + i_tap;
             const ptrdiff_t shift = static_cast<ptrdiff_t>(tap % g_.kernel_w * g_.dilation_w) - g_.pad_left;
             const ptrdiff_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
             const ptrdiff_t end = shift >= out_w ? 0 : std::min(width, (out_w - shift + stride - 1) / stride);
@@ -100,7 +111,7 @@ private:
                     static_cast<ptrdiff_t>((row + r) * g_.stride_h + tap / g_.kernel_w * g_.dilation_h) -
                     g_.pad_top;
                 if (y < 0 || y >= static_cast<ptrdiff_t>(g_.out_h)) continue;
-                const float* from = products + (tap * rows + r) * g_.in_w;
+                const float* from = products + (i_tap * rows + r) * g_.in_w;
                 float* to = plane + y * out_w + shift;
                 if (stride == 1)
                     for (ptrdiff_t i = begin; i < end; ++i) to[i] += from[i];
@@ -112,6 +123,7 @@ private:
 
     const ConvTranspose2dArgs& g_;
     size_t o_, channels_, first_;
+    size_t first_tap_ = 0, taps_ = 0;  // of the filters at hand
     const float* x_;
     float* planes_;
     std::vector<float> filters_, products_;

@@ -30,8 +30,8 @@ struct ConvTranspose2dArgs {
     }
 };
 
-// Runs thread ith's share of nth: some channels of the output. Keeps some 128 KiB for products, and the
-// share's filters in another order.
+// Runs thread ith's share of nth: some channels of the output. Keeps some 128 KiB for products, of large
+// filters up to 4 MiB, and the share's filters in another order.
 void conv_transpose2d_f32(const ConvTranspose2dArgs& args, int ith, int nth);
 
 }  // namespace headrace::kernels

@@ -27,8 +27,8 @@ namespace {
 
 // With 16 registers 4 x 3 sums are as many as fit, in WebAssembly 4 x 2.
 inline constexpr size_t kPlaneChannels = kRegisters == 32 ? 8 : 4, kPlaneVecs = kIsWebAssembly ? 2 : 3;
-// Of the input that some rows of output read: more than fits an L1 cache, since each of their channels reads
-// it front to back (12 KiB took 6 % longer); or one row's.
+// Bytes of the input that some rows of output read: more than fits an L1 cache, since each of their channels
+// reads it front to back (12 KiB took 6 % longer); or one row's.
 inline constexpr size_t kPlanesBytes = 48 << 10, kMostPlanesBytes = 256 << 10;
 // Beyond that, turning the sums around is a small part of the work.
 inline constexpr size_t kMostPlanesDepth = 256;

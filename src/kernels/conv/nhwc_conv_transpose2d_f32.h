@@ -8,7 +8,7 @@
 
 namespace headrace::kernels {
 
-// Bytes that pack_transposed_filters() writes. Of the arguments, channels, groups and kernel are read.
+// Bytes that pack_transposed_filters() writes. Channels, groups and kernel of the arguments are read.
 size_t packed_transposed_filters_bytes(const ConvTranspose2dArgs& args);
 
 // Packs the filters, whose input channels, output channels of a group, rows and columns lie `strides` floats

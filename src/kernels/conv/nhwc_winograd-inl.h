@@ -74,7 +74,7 @@ inline constexpr size_t kStripTiles = 48, kStripBytes = 32768;
 // cache.
 inline constexpr size_t kGap = 16;
 
-// What is multiplied: as it is.
+// The multiplied tiles, as they are.
 struct PlainTiles {
     using B = PlainColumns;
     using Input = float;
@@ -90,7 +90,7 @@ struct PlainTiles {
     }
 };
 
-// Of all images.
+// Tiles of all images.
 inline size_t winograd_tiles(const Conv2dArgs& g) {
     return g.batch * ((g.out_h + 1) / 2) * ((g.out_w + 1) / 2);
 }
@@ -111,7 +111,7 @@ HWY_INLINE void transform_input(V (&d)[kSide]) {
     d[0] = first, d[1] = second, d[2] = third, d[3] = fourth;
 }
 
-// Of one group's channels. Tiles: PlainTiles, or another form of what is multiplied.
+// Computes one group's channels. Tiles: PlainTiles, or another form of what is multiplied.
 template <class Tiles>
 class WinogradConvolution {
 public:

@@ -147,7 +147,7 @@ public:
     }
     size_t plane() const { return plane_; }
     size_t height() const { return height_; }
-    // Of a pixel of the strip's output, where its window begins.
+    // Where the window of a pixel of the strip's output begins.
     size_t at(size_t row, size_t column) const { return row * step_y_ + column * step_x_; }
     int32_t offset(size_t channel, size_t row, size_t column) const {
         return static_cast<int32_t>(channel * plane_ + row * width_ + column);
@@ -307,7 +307,7 @@ private:
                     scratch_.offsets[i] = window.offset(c, y * g_.dilation_h, x * g_.dilation_w);
     }
 
-    // Of the strip's first pixel with channels last.
+    // Where the strip's first pixel lies, with channels last.
     size_t pixel_at(const Strip& strip) const {
         return ((image_ * g_.out_h + strip.y) * g_.out_w + strip.x) * g_.out_channels;
     }

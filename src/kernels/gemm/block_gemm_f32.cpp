@@ -148,7 +148,7 @@ private:
                        reinterpret_cast<uint8_t*>(to) + i);
     }
 
-    // What codes are above 0, or where they have a minimum that.
+    // The minimum of the codes, or the code that stands for 0.
     HWY_INLINE TileVec base_of(size_t half, size_t col) const {
         const TileTag d;
         if constexpr (Layout::kHasMinimum) return hn::Load(d, lows_ + col);

@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "kernels/gemm/f16_gemm_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "kernels/gemm/packed_gemm-inl.h"
-#include "kernels/simd/halves-inl.h"
+#include "kernels/simd/half_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -21,7 +21,7 @@ struct HalfColumns : FloatRows {
 };
 
 template <class Half>
-void run_halves(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
+void run_half_floats(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
     for_each_rect(1, g.m, g.n, tile_rows(kTileVecs), ith, nth,
                   [&](const Rect& rect) { run_packed<HalfColumns<Half>>(g, packed, rect, plain_rows(g)); });
 }
@@ -30,9 +30,9 @@ void run_halves(const GemmArgs& g, const uint16_t* packed, int ith, int nth) {
 
 void f16_gemm(const GemmArgs& g, const uint16_t* packed, bool is_bf16, int ith, int nth) {
     if (is_bf16)
-        run_halves<hwy::bfloat16_t>(g, packed, ith, nth);
+        run_half_floats<hwy::bfloat16_t>(g, packed, ith, nth);
     else
-        run_halves<hwy::float16_t>(g, packed, ith, nth);
+        run_half_floats<hwy::float16_t>(g, packed, ith, nth);
 }
 
 }  // namespace headrace::kernels::HWY_NAMESPACE
@@ -43,10 +43,10 @@ namespace headrace::kernels {
 
 HWY_EXPORT(f16_gemm);
 
-std::size_t packed_halves_bytes(std::size_t k, std::size_t n) { return packed_bytes(k, n) / 2; }
+std::size_t packed_half_float_bytes(std::size_t k, std::size_t n) { return packed_bytes(k, n) / 2; }
 
-void pack_halves(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
-                 std::size_t n, std::uint16_t* packed) {
+void pack_half_floats(const std::uint16_t* b, std::ptrdiff_t stride_k, std::ptrdiff_t stride_n, std::size_t k,
+                      std::size_t n, std::uint16_t* packed) {
     pack_16_bits<1>(b, stride_k, stride_n, k, n, packed);
 }
 

@@ -49,7 +49,7 @@ constexpr size_t tile_rows(size_t vecs) {
     return vecs == 4 ? 6 : vecs == 3 ? 8 : 12;
 }
 inline constexpr size_t kMaxTileRows = 12;
-// Of a convolution, whose rows are pixels and whose columns output channels.
+// Rows of a convolution's tile: its rows are pixels and its columns output channels.
 constexpr size_t tile_pixels(size_t vecs) {
     return vecs == kTileVecs || kIsWebAssembly ? tile_rows(vecs) : 8;
 }

@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/gemv_f32.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/simd/halves-inl.h"
+#include "kernels/simd/half_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {

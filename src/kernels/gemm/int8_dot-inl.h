@@ -92,7 +92,8 @@ struct PairSums {
     HWY_INLINE void start(int32_t) { sums = _mm256_setzero_si256(); }
     HWY_INLINE void add(Int32Vec b, Int32Vec a) {
         sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(b.raw, a.raw));
-        // Else g++ adds the products of many quads up as a tree, for which there are too few registers.
+        // Without this g++ adds the products of many quads up as a tree, for which there are too few
+        // registers.
         asm("" : "+x"(sums));
     }
     HWY_INLINE static Int32Vec total(const PairSums (&of)[1], int32_t correction) {

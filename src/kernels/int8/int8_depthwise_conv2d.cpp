@@ -183,7 +183,7 @@ private:
             }
     }
 
-    // Of a column of the image, the pairs of rows 0 and 1, and row 2, whose neighbours the filter multiplies
+    // One column of the image: the pairs of rows 0 and 1, and row 2, whose neighbours the filter multiplies
     // with 0.
     struct Column {
         Int8Vec upper[2], lower[2];
@@ -220,7 +220,7 @@ private:
         for (size_t x = 0; x < g_.out_w; x += kSlidingPixels) {
             const size_t count = std::min(kSlidingPixels, g_.out_w - x);
             for (size_t i = 0; i < sliding_.size(); ++i) {
-                // Of the next row, as many bytes as of this one are about to be read and written.
+                // As many bytes of the next row are about to be read and written as of this one.
                 const size_t at = x * channels_ + i * count * kSlidingChannels;
                 for (size_t k = 0; k < count * kSlidingChannels; k += kLine) {
                     hwy::Prefetch(next + (at + k) * kStride);

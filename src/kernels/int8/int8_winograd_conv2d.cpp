@@ -14,7 +14,7 @@ namespace headrace::kernels {
 // has halves: sums are 4 times what they stand for, and everything fits in 16 bits but the sums.
 inline constexpr size_t kInt8Products = 16, kInt8Side = 4;
 
-// Of a panel of output channels, all products' pairs lie together: [panel][product][pairs][kPairPanel][2].
+// All products' pairs of a panel of output channels lie together: [panel][product][pairs][kPairPanel][2].
 inline size_t int8_product_size(size_t in_channels) { return (in_channels + 1) / 2 * 2 * kPairPanel; }
 
 }  // namespace headrace::kernels

@@ -20,7 +20,7 @@ namespace {
 // Rows that are widened at a time: they stay in the L2 cache beside a panel.
 inline constexpr size_t kMostStripRows = 48;
 inline constexpr size_t kStripBytes = 192 << 10;
-// Of a panel, or several, so many pairs stay in the L1 cache for all rows of the strip.
+// So many pairs of a panel, or of several, stay in the L1 cache for all rows of the strip.
 constexpr size_t slice_pairs(size_t panels) { return panels == 1 ? 256 : 160; }
 inline constexpr size_t kMostPanels = 2;
 

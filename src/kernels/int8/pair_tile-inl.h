@@ -129,7 +129,7 @@ struct PairTile {
     size_t ahead_step;       // bytes of it for each pair
     const int32_t* init;     // a row that is added to each row of sums; null: they go on from `sums`
     int32_t* sums;  // a row of all panels each, where they are left unless this is the last slice of depth
-    // Of the last slice:
+    // Read with the last slice only:
     const float *bias, *scale;  // of the panels' channels
     const Rounder* round;       // read where results are bytes
     void* y;
@@ -152,8 +152,8 @@ HWY_INLINE Int8Vec load_pairs(const W* b) {
     }
 }
 
-// Of the panels' row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale + bias;
-// or the sums.
+// Writes the panels' row of results, in Y: bytes, (sum + bias) * scale rounded; real numbers, sum * scale +
+// bias; or the sums.
 template <class Y, size_t kVecs>
 HWY_INLINE void store_panel_row(const PairTile& t, const Int8Vec (&sum)[kVecs], Y* y) {
     constexpr size_t kChannels = kVecs / kPanelVecs * kPairPanel;

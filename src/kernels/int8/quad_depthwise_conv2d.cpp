@@ -89,7 +89,7 @@ public:
     }
 
 private:
-    // Of a column of the image, the bytes of the three rows and a fourth one, which the filter multiplies
+    // One column of the image: the bytes of the three rows and a fourth one, which the filter multiplies
     // with 0.
     struct Column {
         SumVec quads[4];

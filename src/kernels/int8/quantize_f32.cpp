@@ -55,7 +55,7 @@ struct Range {
     float lowest, highest;
 };
 
-// Of all elements and 0.
+// The range of all elements and 0.
 HWY_INLINE Range range_of_all(const float* x, size_t n) {
     const TileTag d;
     constexpr size_t kChains = 4;

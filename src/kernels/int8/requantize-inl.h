@@ -86,7 +86,7 @@ public:
         : FourRounder(static_cast<float>(r.high - r.zero), r.zero, r.low) {}
     explicit FourRounder(const Rounder& r) : FourRounder(r.high(), r.zero(), r.lowest()) {}
 
-    // Of each block of 16 bytes of y, four of each vector: of the same block of theirs.
+    // Each block of 16 bytes of y takes four bytes of each vector, from the same block there.
     HWY_INLINE Sums operator()(const Sums (&sum)[4], const Reals (&bias)[4], const Reals (&scale)[4]) const {
         const hn::Repartition<T, D> d8;
         Sums whole[4];

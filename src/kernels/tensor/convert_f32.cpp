@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/tensor/convert_f32.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/simd/halves-inl.h"
+#include "kernels/simd/half_floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernels::HWY_NAMESPACE {
@@ -28,9 +28,9 @@ void convert_rest(const From* x, To* y, size_t begin, size_t n) {
 
 }  // namespace
 
-void halves_of(const float* x, Half* y, size_t n) {
+void to_half_floats(const float* x, Half* y, size_t n) {
     size_t i = 0;
-    if constexpr (kHasHalves) {
+    if constexpr (kConvertsHalfFloats) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
         auto* to = reinterpret_cast<hwy::float16_t*>(y);
@@ -40,9 +40,9 @@ void halves_of(const float* x, Half* y, size_t n) {
     convert_rest(x, y, i, n);
 }
 
-void floats_of_halves(const Half* x, float* y, size_t n) {
+void from_half_floats(const Half* x, float* y, size_t n) {
     size_t i = 0;
-    if constexpr (kHasHalves) {
+    if constexpr (kConvertsHalfFloats) {
         const Floats d;
         const hn::Rebind<hwy::float16_t, Floats> half;
         const auto* from = reinterpret_cast<const hwy::float16_t*>(x);
@@ -87,8 +87,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headrace::kernels {
 
-HWY_EXPORT(halves_of);
-HWY_EXPORT(floats_of_halves);
+HWY_EXPORT(to_half_floats);
+HWY_EXPORT(from_half_floats);
 HWY_EXPORT(bfloats_of);
 HWY_EXPORT(floats_of_bfloats);
 
@@ -97,7 +97,7 @@ static constexpr size_t kGrain = 32;
 
 void convert_f32(const float* x, Half* y, size_t n, int ith, int nth) {
     for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
-        HWY_DYNAMIC_DISPATCH(halves_of)(x + begin, y + begin, count);
+        HWY_DYNAMIC_DISPATCH(to_half_floats)(x + begin, y + begin, count);
     });
 }
 
@@ -109,7 +109,7 @@ void convert_f32(const float* x, BFloat16* y, size_t n, int ith, int nth) {
 
 void convert_f32(const Half* x, float* y, size_t n, int ith, int nth) {
     for_share(n, kGrain, ith, nth, [&](size_t begin, size_t count) {
-        HWY_DYNAMIC_DISPATCH(floats_of_halves)(x + begin, y + begin, count);
+        HWY_DYNAMIC_DISPATCH(from_half_floats)(x + begin, y + begin, count);
     });
 }
 

@@ -12,7 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tensor/decode_attention.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/simd/halves-inl.h"
+#include "kernels/simd/half_floats-inl.h"
 #include "kernels/simd/math-inl.h"
 #include "kernels/simd/memory-inl.h"
 #include "kernels/simd/transpose-inl.h"
@@ -267,8 +267,8 @@ void run_tile(const DecodeAttentionArgs<Element>& g, size_t kv_head, size_t row)
 
 template <class Element>
 bool has(size_t width, size_t width_v) {
-    return (kHasHalves || sizeof(Element) == sizeof(float)) && width % kLanes == 0 && width_v % kLanes == 0 &&
-           width > 0 && width_v > 0 && width_v <= kMostWidth;
+    return (kConvertsHalfFloats || sizeof(Element) == sizeof(float)) && width % kLanes == 0 &&
+           width_v % kLanes == 0 && width > 0 && width_v > 0 && width_v <= kMostWidth;
 }
 
 template <class Element>

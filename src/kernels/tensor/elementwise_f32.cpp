@@ -110,7 +110,7 @@ HWY_INLINE void rotate_half(const float* a, const float* b, const float* c, cons
 
 }  // namespace
 
-// What both kinds of maps below choose from, so that the list stands once.
+// The functions of both kinds of maps below, so that the list stands once.
 #define HEADRACE_FUNCTIONS(MAP)                             \
     switch (op) {                                           \
         case Unary::exp: return MAP(vec_exp);               \

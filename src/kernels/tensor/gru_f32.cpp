@@ -71,7 +71,7 @@ HWY_EXPORT(advance_gru_row);
 
 constexpr size_t kGruGates = 3;
 
-// Of the gates update and reset in one direction, which come before the new state's.
+// Packed floats of the gates update and reset in one direction, which come before the new state's.
 size_t packed_gates_floats(size_t hidden) { return packed_bytes(hidden, 2 * hidden) / sizeof(float); }
 
 class Gru {

@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tensor/order_free_attention.cpp"
 #include "hwy/foreach_target.h"
-#include "kernels/simd/halves-inl.h"
+#include "kernels/simd/half_floats-inl.h"
 #include "kernels/simd/math-inl.h"
 #include "kernels/simd/memory-inl.h"
 #include "kernels/simd/transpose-inl.h"

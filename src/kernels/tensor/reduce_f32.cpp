@@ -85,7 +85,7 @@ void rows_of(const float* x, ptrdiff_t stride, size_t rows, size_t n, double* to
 
 }  // namespace
 
-// What both functions choose from.
+// The reductions of both functions below.
 #define HEADRACE_REDUCTIONS(function, ...)                                                             \
     switch (op) {                                                                                      \
         case Reduction::sum: return function<Reduction::sum>(__VA_ARGS__);                             \

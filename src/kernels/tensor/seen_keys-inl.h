@@ -136,7 +136,7 @@ void find_keys(Job& job) {
     for (j = count; j < job.padded; ++j) keys[j] = count > 0 ? keys[count - 1] : 0;
 }
 
-// Of every token of the tile, what its mask adds to the keys; padding is hidden.
+// Collects for every token of the tile what its mask adds to the keys; padding is hidden.
 void gather_masks(const Job& job) {
     std::vector<float>& masks = job.scratch.masks;
     masks.resize(std::max(masks.size(), job.tokens * job.padded));

@@ -15,8 +15,8 @@
 
 namespace headrace::llm {
 
-/// Who gets a place in the context: holds the streams of an engine from their arrival to their end, and says
-/// which of them run in a step and who gives way when there is no room.
+/// Decides who gets a place in the context: holds the streams of an engine from their arrival to their end,
+/// and says which of them run in a step and who gives way when there is no room.
 class Admission {
 public:
     /// most_running: streams at once. Evictions are counted in `counters`.

@@ -19,7 +19,8 @@ struct BlockStore {
     std::optional<Error> problem;  ///< why nothing can be written at the moment
 };
 
-/// None where the settings name no folder, or the model's memory cannot be taken apart: the log says why.
+/// The store; none where the settings name no folder, or where the model's memory cannot be taken apart
+/// (logged).
 std::optional<BlockStore> open_block_store(const Model& model, const EngineSettings& settings);
 
 /// Tokens of the blocks that a context's memory can be stored in. Errors: it cannot be taken apart, with the

@@ -90,7 +90,7 @@ Warnings GuestModels::with_own_warnings(const Warnings& warnings) const {
     return all;
 }
 
-/// Of a model that is loaded alike already: it takes no more memory.
+/// The share of a model that is loaded alike already: it takes no more memory.
 GuestModels::Share GuestModels::known_share(const std::string& path, const EngineSettings& settings) const {
     for (const auto& [id, model] : slots_.all())
         if (model.share && model.share->path == path && model.share->asked == settings) return model.share;

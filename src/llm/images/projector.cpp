@@ -129,6 +129,20 @@ struct Projector::Impl {
     }
 };
 
+namespace {
+
+mtmd_context_params params_of(const ModelSettings& settings) {
+    mtmd_context_params params = mtmd_context_params_default();
+    params.use_gpu = settings.mmproj_offload;
+    params.print_timings = false;
+    params.media_marker = Projector::marker().c_str();
+    params.image_min_tokens = settings.image_min_tokens;
+    params.image_max_tokens = settings.image_max_tokens;
+    return params;
+}
+
+}  // namespace
+
 Projector::Projector(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Projector::~Projector() = default;
 
@@ -141,6 +155,16 @@ const std::string& Projector::marker() {
 
 std::size_t Projector::bytes() const { return impl_->bytes; }
 
+std::uint64_t Projector::needed_bytes(const ModelSettings& settings) {
+    std::error_code error;
+    const std::uint64_t of_file = std::filesystem::file_size(settings.mmproj, error);
+    if (error) return 0;
+    std::uint64_t laid_out = 0;
+    for (const auto& [device, bytes] : mtmd_get_memory_usage(settings.mmproj.c_str(), params_of(settings)))
+        laid_out += bytes;
+    return std::max(of_file, laid_out);
+}
+
 Result<std::unique_ptr<Projector>> Projector::load(const ModelSettings& settings, const llama_model* model) {
     const std::string& path = settings.mmproj;
     std::error_code error;
@@ -148,13 +172,8 @@ Result<std::unique_ptr<Projector>> Projector::load(const ModelSettings& settings
     impl->bytes = std::filesystem::file_size(path, error);
     if (error) return failure(Code::not_found, "{}: there is no such file", path);
     mtmd_helper_log_set(llama_log_callback(), nullptr);
-    mtmd_context_params params = mtmd_context_params_default();
-    params.use_gpu = settings.mmproj_offload;
-    params.print_timings = false;
+    mtmd_context_params params = params_of(settings);
     params.n_threads = impl->bytes < kThreadsFromFileBytes ? 1 : usable_cpus();
-    params.media_marker = marker().c_str();
-    params.image_min_tokens = settings.image_min_tokens;
-    params.image_max_tokens = settings.image_max_tokens;
     params.cb_eval = &Impl::see_node;
     params.cb_eval_user_data = impl.get();
     take_llama_errors();

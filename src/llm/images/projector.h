@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -55,6 +56,10 @@ public:
                   std::size_t first, std::size_t count, std::size_t position, llama_seq_id sequence) const;
     /// The size of its file.
     std::size_t bytes() const;
+    /// Bytes that it takes once it is loaded: weights and compute buffers, as llama.cpp lays them out without
+    /// allocating them. At least the file's size; 0 where there is no such file. One call at a time, and no
+    /// load beside it: it changes mtmd's global logger.
+    static std::uint64_t needed_bytes(const ModelSettings& settings);
 
 private:
     struct Impl;

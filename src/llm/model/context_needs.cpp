@@ -17,7 +17,7 @@ namespace {
 /// Tokens of the largest context that is laid out: its table of cells is allocated.
 constexpr std::uint32_t kMostMeasured = 32768;
 
-/// Of a token's place in the context or in a batch: its position, sequences and part in their order.
+/// Bytes for a token's place in the context or in a batch: its position, sequences and part in their order.
 constexpr std::uint64_t kCellBytes = 96;
 
 ContextNeeds measure(const std::string& path, const llama_context_params& params) {

@@ -254,6 +254,11 @@ ContextNeeds Model::context_needs(const std::string& path, const ModelFile& file
     return measure_context(path, file, context);
 }
 
+std::uint64_t Model::projector_needs(const ModelSettings& settings) {
+    const std::lock_guard lock(loading());
+    return Projector::needed_bytes(settings);
+}
+
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ModelSettings& settings,
                                                  const ContextMemory& context) {
     start_llama();
@@ -338,6 +343,7 @@ Status Model::read_adapters(const ModelSettings& settings) {
 
 Status Model::read_projector(const ModelSettings& settings) {
     if (settings.mmproj.empty()) return success();
+    const std::lock_guard lock(loading());
     Result<std::unique_ptr<Projector>> projector = Projector::load(settings, model_);
     if (!projector.ok()) return projector.error().within("mmproj").of_parameter("mmproj");
     projector_ = std::move(projector).value();

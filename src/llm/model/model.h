@@ -31,6 +31,8 @@ public:
     /// What measure_context says, while no other model is loaded.
     static ContextNeeds context_needs(const std::string& path, const ModelFile& file,
                                       const ContextMemory& context);
+    /// What Projector::needed_bytes says, while no other model is loaded.
+    static std::uint64_t projector_needs(const ModelSettings& settings);
     ~Model();
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;

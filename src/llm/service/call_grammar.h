@@ -22,9 +22,9 @@ struct CallRules {
 };
 
 /// The grammar in which a template's answers call tools: llama.cpp's with strict arguments (call_arguments.h)
-/// and two more differences. Of a forced call
-/// llama.cpp lets any text come first, which a model that would not call then never ends; here the call is
-/// the answer, but for a thought before it. And where an answer may have only one call it has one, which
+/// and two more differences. llama.cpp
+/// lets any text come before a forced call, which a model that would not call then never ends; here the call
+/// is the answer, but for a thought before it. And where an answer may have only one call it has one, which
 /// llama.cpp does not see to for every template.
 ///
 /// format: of a template that was applied with tool_choice required where is_forced is set, and with thoughts

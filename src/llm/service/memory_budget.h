@@ -27,7 +27,7 @@ public:
     Status check() const;
     /// what: "the prompt". Code::out_of_memory where that many more are not left; nothing is taken then.
     Status take(std::uint64_t bytes, std::string_view what);
-    /// Of what is there already, also beyond the limit.
+    /// Counts what is there already, also beyond the limit.
     void add(std::uint64_t bytes) { used_ += bytes; }
     void give_back(std::uint64_t bytes) { used_ -= bytes; }
 

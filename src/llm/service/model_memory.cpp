@@ -16,7 +16,7 @@ std::uint64_t bytes_of_file(const std::string& path) {
     return error ? 0 : bytes;  // a file that is missing is an error of the load
 }
 
-/// Of the keys and values and of what computes, as llama.cpp says.
+/// Bytes of the keys and values and of the compute buffers, as llama.cpp measures them.
 std::uint64_t measured_context(const std::string& path, const ModelFile& file, ContextMemory context) {
     context.offload_kqv = true;  // else they would not be counted, as none of a device's
     const ContextNeeds needs = Model::context_needs(path, file, context);
@@ -46,6 +46,10 @@ Result<ModelMemory> memory_of_model(const std::string& path, const ModelFile& fi
     for (const auto& [adapter, scale] : settings.model.lora) all.weights += bytes_of_file(adapter);
     if (!measures_context) return all;
     all.context = measured_context(path, file, settings.context);
+    if (all.context && !settings.model.mmproj.empty()) {  // 0 says that nothing is known
+        const std::uint64_t whole = Model::projector_needs(settings.model);
+        all.context += whole - std::min(whole, bytes_of_file(settings.model.mmproj));
+    }
     HR_TRY(add_draft_memory(settings.context, all));
     return all;
 }

@@ -12,7 +12,8 @@ namespace headrace::llm {
 /// Bytes that a model will take, known before anything is allocated.
 struct ModelMemory {
     std::uint64_t weights = 0;  ///< in all files, adapters and what reads images included
-    /// Keys and values, or states, and what computes, as llama.cpp lays them out; 0: it cannot.
+    /// Keys and values, or states, and the compute buffers, also of what reads images, as llama.cpp lays them
+    /// out; 0: it cannot.
     std::uint64_t context = 0;
 };
 
@@ -28,9 +29,9 @@ struct ModelShare {
     HeldMemory held;
 };
 
-/// Takes the memory of a model, weights whether they are mapped or copied, out of the budget. Of what is left
-/// then, remembered prompts get a quarter at most. is_copied: the weights are copied, and may be reordered in
-/// a second copy. Code::out_of_memory with the sizes and the remedy.
+/// Takes the memory of a model, weights whether they are mapped or copied, out of the budget. Remembered
+/// prompts get a quarter of what is left then, at most. is_copied: the weights are copied, and may be
+/// reordered in a second copy. Code::out_of_memory with the sizes and the remedy.
 Result<ModelShare> share_for_model(const std::string& path, bool is_copied, const EngineSettings& settings,
                                    const std::shared_ptr<MemoryBudget>& budget);
 

@@ -72,8 +72,8 @@ public:
     bool wait_for(std::chrono::milliseconds patience) { return generation_->wait_for(patience); }
     /// From any thread, also after the end.
     void cancel() { generation_->cancel(); }
-    /// Waits for the end, lets the session remember the answer and leaves it; once. Of a request that failed
-    /// the reply has what there was.
+    /// Waits for the end, lets the session remember the answer and leaves it; once. The reply of
+    /// a request that failed has what was generated before.
     headrace::Reply end();
     /// Whether it failed, was cancelled, or had no time left; after `end`.
     Status status() const;

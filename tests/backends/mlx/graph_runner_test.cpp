@@ -304,8 +304,8 @@ TEST_F(LazyGraph, SeesWeightsThatWereWrittenAgain) {
     ggml_backend_buffer_set_usage(bench_.memory.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
     set(x, std::vector<float>(32, 1));
     for (const float value : {1.0f, 3.0f}) {
-        const std::vector<ggml_fp16_t> halves(32, ggml_fp32_to_fp16(value));
-        ggml_backend_tensor_set(w, halves.data(), 0, 64);
+        const std::vector<ggml_fp16_t> half_floats(32, ggml_fp32_to_fp16(value));
+        ggml_backend_tensor_set(w, half_floats.data(), 0, 64);
         compute();
         EXPECT_THAT(get(y), ElementsAre(32 * value));
     }

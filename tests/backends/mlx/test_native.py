@@ -81,7 +81,7 @@ def check_ops(library, *arguments):
 
 @pytest.fixture(scope="module")
 def supported(library):
-    """Of every case of ggml's test: op, whether the device takes it."""
+    """Every case of ggml's test: its op, and whether the device takes it."""
     output = run([program("test-backend-ops"), "support", "-b", "MLX0", "--output", "csv"], library).stdout
     rows = re.findall(r'^"MLX0","([^"]+)","[^"]*","support","(\d)"', output, re.MULTILINE)
     assert len(rows) > 10000

@@ -97,13 +97,13 @@ protected:
     }
     /// ggml's own kernel computes the same with the cache's values in f32.
     static void expect_as_ggml(const Case& c, bool ours) {
-        Node halves(c, GGML_TYPE_F16), floats(c, GGML_TYPE_F32);
-        EXPECT_EQ(halves.is_ours(), ours);
+        Node half_floats(c, GGML_TYPE_F16), floats(c, GGML_TYPE_F32);
+        EXPECT_EQ(half_floats.is_ours(), ours);
         ASSERT_FALSE(floats.is_ours());
         const std::vector<float> expected = floats.run(1);
         const std::int64_t pieces = (c.tokens * c.heads / c.kv_heads + 3) / 4 * c.kv_heads;
         for (const int threads : {1, 2, 24}) {
-            const std::vector<float> o = halves.run(threads);
+            const std::vector<float> o = half_floats.run(threads);
             // ggml's kernel for f16, which has more threads than pieces, adds up in f16.
             const double tolerance = ours && threads <= pieces ? 2e-5 : 1e-2;
             for (std::size_t i = 0; i < o.size(); ++i)

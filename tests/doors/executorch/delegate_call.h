@@ -58,7 +58,7 @@ public:
         if (handle_) backend().destroy(handle_);
     }
 
-    /// Of the load.
+    /// The load's error.
     et::Error error() const { return error_; }
 
     /// Inputs, then outputs. A value does not keep its tensor alive.

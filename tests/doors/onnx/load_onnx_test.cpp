@@ -136,14 +136,6 @@ TEST(LoadOnnx, ReadingsOfAModelThatIsGivenAsBytesShareItsConstants) {
     }
 }
 
-TEST(LoadOnnx, RefusesAnOutputThatIsDeclaredAsAnotherTypeThanItIs) {
-    const std::string whole = bytes_field(1, number_field(1, 7));
-    const std::string error =
-        error_of(model_of({node("Neg", {"x"}, "y")}, {float_value("x", {"n"})}, {typed_value("y", whole)}),
-                 Code::invalid_argument);
-    EXPECT_THAT(error, HasSubstr("output 'y': it is declared as i64, and the model computes f32"));
-}
-
 TEST(LoadOnnx, TakesRowsAndElementsOutOfLargeWeightsAtAnyPlaceOfTheFile) {
     const TemporaryFolder folder;
     std::vector<float> numbers(64 * 64), rows(2 * 64), elements(64 * 2);

@@ -36,7 +36,7 @@ protected:
 };
 HR_EACH_LIBRARY(WasiNnArguments);
 
-constexpr char seven_words[] = R"({"grammar": "root ::= \"seven\""})";
+constexpr char kSevenWords[] = R"({"grammar": "root ::= \"seven\""})";
 
 TEST_P(WasiNnArguments, SixNeedTheVariableAndReadNoOptions) {
     const EnvironmentVariable variable("HEADRACE_RUN_INFERENCE_ARGS", "6");
@@ -54,27 +54,27 @@ TEST_P(WasiNnArguments, SixNeedTheVariableAndReadNoOptions) {
 TEST_P(WasiNnArguments, SevenNeedTheVariableAndEndAtTheNulByte) {
     const EnvironmentVariable variable("HEADRACE_RUN_INFERENCE_ARGS", "7");
     const auto seven = reinterpret_cast<Seven>(address());
-    EXPECT_EQ(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., seven_words); }),
+    EXPECT_EQ(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., kSevenWords); }),
               "seven");
     EXPECT_THAT(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., nullptr); }),
                 StartsWith("2+3=5"));
     for (const std::uint32_t garbage : {0u, 3u, 0xffffffffu})
         EXPECT_EQ(answer([&](auto... rest) {
-                      return library->raw_run_inference(host->ctx(), context, 0, rest..., seven_words,
+                      return library->raw_run_inference(host->ctx(), context, 0, rest..., kSevenWords,
                                                         garbage);
                   }),
                   "seven");
 }
 
 TEST_P(WasiNnArguments, EightCountTheOptions) {
-    std::string options = std::string(seven_words) + "???";
-    const auto size = static_cast<std::uint32_t>(sizeof seven_words - 1);
+    std::string options = std::string(kSevenWords) + "???";
+    const auto size = static_cast<std::uint32_t>(sizeof kSevenWords - 1);
     EXPECT_EQ(answer([&](auto... rest) {
                   return library->raw_run_inference(host->ctx(), context, 0, rest..., options.data(), size);
               }),
               "seven");
     EXPECT_EQ(answer([&](auto... rest) {
-                  return library->raw_run_inference(host->ctx(), context, 0, rest..., seven_words, size + 1);
+                  return library->raw_run_inference(host->ctx(), context, 0, rest..., kSevenWords, size + 1);
               }),
               "seven")
         << "the NUL byte may be counted";
@@ -89,7 +89,7 @@ TEST_P(WasiNnArguments, TheHeaderOfSixAndSevenHasFunctionsOfItsOwn) {
     ASSERT_TRUE(six && seven);
     EXPECT_THAT(answer([&](auto... rest) { return six(host->ctx(), context, 0, rest...); }),
                 StartsWith("2+3=5"));
-    EXPECT_EQ(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., seven_words); }),
+    EXPECT_EQ(answer([&](auto... rest) { return seven(host->ctx(), context, 0, rest..., kSevenWords); }),
               "seven");
     dlclose(handle);
 }

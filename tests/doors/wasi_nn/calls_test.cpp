@@ -19,16 +19,16 @@ HR_EACH_LIBRARY(WasiNnCalls);
 TEST_P(WasiNnCalls, ComputeAnswersTheInput) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, kQuestion), 0);
     ASSERT_EQ(library->compute(host.ctx(), context), 0);
-    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(kAnswer));
     EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
 }
 
 TEST_P(WasiNnCalls, OutputOneCountsTheTokens) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    EXPECT_THAT(host.ask(context, question, R"({"n_predict": 3})"), StartsWith("2+"));
+    EXPECT_THAT(host.ask(context, kQuestion, R"({"n_predict": 3})"), StartsWith("2+"));
     const std::string metadata = library->get_output(host.ctx(), context, 1).text();
     EXPECT_THAT(metadata, HasSubstr(R"("input_tokens":)"));
     EXPECT_THAT(metadata, HasSubstr(R"("output_tokens":3)"));
@@ -38,7 +38,7 @@ TEST_P(WasiNnCalls, OutputOneCountsTheTokens) {
 TEST_P(WasiNnCalls, InputOneHoldsTheParameters) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, kQuestion), 0);
     ASSERT_EQ(library->set_input(host.ctx(), context, 1, R"({"grammar": "root ::= \"seven\""})"), 0);
     ASSERT_EQ(library->compute(host.ctx(), context), 0);
     EXPECT_EQ(library->get_output(host.ctx(), context, 0).text(), "seven");
@@ -47,19 +47,19 @@ TEST_P(WasiNnCalls, InputOneHoldsTheParameters) {
 TEST_P(WasiNnCalls, RunInferenceIsInputComputeAndOutput) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    EXPECT_THAT(host.ask(context, question), StartsWith(answer));
-    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer));
-    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"seven\""})"), "seven");
+    EXPECT_THAT(host.ask(context, kQuestion), StartsWith(kAnswer));
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(kAnswer));
+    EXPECT_EQ(host.ask(context, kQuestion, R"({"grammar": "root ::= \"seven\""})"), "seven");
 }
 
 /// Callers of libwasi_nn_backend.so were written for one that takes them so.
 TEST_P(WasiNnCalls, OptionsThatAreNoJsonAreRefusedOrWhereHostsExpectItGiveTheDefaultsAndAWarning) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    const std::string told = host.ask(context, question, "{temp");
+    const std::string told = host.ask(context, kQuestion, "{temp");
     const std::string metadata = library->get_output(host.ctx(), context, 1).text();
     if (GetParam() == Abi::backend) {
-        EXPECT_THAT(told, StartsWith(answer));
+        EXPECT_THAT(told, StartsWith(kAnswer));
         EXPECT_THAT(metadata, HasSubstr(R"("warnings":[{)"));
     } else {
         EXPECT_EQ(told, "error 1");
@@ -70,9 +70,9 @@ TEST_P(WasiNnCalls, OptionsThatAreNoJsonAreRefusedOrWhereHostsExpectItGiveTheDef
 TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
     const Host host(*library);
     const std::uint32_t graph = host.load();
-    const std::string whole = host.ask(host.open(graph), question);
+    const std::string whole = host.ask(host.open(graph), kQuestion);
     const std::uint32_t context = host.open(graph);
-    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, kQuestion), 0);
     std::string joined;
     int code = 0, pieces = 0;
     while ((code = library->compute_single(host.ctx(), context)) == 0) {
@@ -92,7 +92,7 @@ TEST_P(WasiNnCalls, PiecesJoinedAreTheAnswer) {
 TEST_P(WasiNnCalls, OutputOneIsThePiecesMetadataThoughAnotherCallFailedBetweenThem) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, kQuestion), 0);
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_NE(library->compute(host.ctx(), context), 0) << "the answer is being read";
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(),
@@ -108,7 +108,7 @@ TEST_P(WasiNnCalls, FiniSingleGivesUpTheRestAndTheContextGoesOn) {
     ASSERT_EQ(library->compute_single(host.ctx(), context), 0);
     EXPECT_EQ(library->fini_single(host.ctx(), context), 0);
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("cancelled")"));
-    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"on\""})"), "on");
+    EXPECT_EQ(host.ask(context, kQuestion, R"({"grammar": "root ::= \"on\""})"), "on");
 }
 
 TEST_P(WasiNnCalls, ASessionRemembersAndAnotherDoesNot) {
@@ -117,7 +117,7 @@ TEST_P(WasiNnCalls, ASessionRemembersAndAnotherDoesNot) {
     constexpr std::string_view remember = R"({"history": true, "n_predict": 8})";
     const auto tokens_read = [&](const char* session) {
         const std::uint32_t context = host.open_session(session);
-        EXPECT_THAT(host.ask(context, question, remember), testing::Not(StartsWith("error")));
+        EXPECT_THAT(host.ask(context, kQuestion, remember), testing::Not(StartsWith("error")));
         const std::string metadata = library->get_output(host.ctx(), context, 1).text();
         EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
         const std::string key = R"("input_tokens":)";
@@ -137,11 +137,11 @@ TEST_P(WasiNnCalls, AModelInMemoryAnswersUnderBothEncodings) {
         SizedBytes* buf;
         std::uint32_t size;
     } builders{&builder, 1};
-    const Host host(*library, model_config);
+    const Host host(*library, kModelConfig);
     for (const std::uint32_t encoding : {5u, 6u}) {
         std::uint32_t graph = 77;
         ASSERT_EQ(library->load(host.ctx(), &builders, encoding, 0, &graph), 0);
-        EXPECT_THAT(host.ask(host.open(graph), question), StartsWith(answer));
+        EXPECT_THAT(host.ask(host.open(graph), kQuestion), StartsWith(kAnswer));
     }
     std::uint32_t graph = 77;
     EXPECT_EQ(library->load(host.ctx(), &builders, 0, 0, &graph), 2) << "OpenVINO's encoding";
@@ -153,7 +153,7 @@ TEST_P(WasiNnCalls, AModelInMemoryAnswersUnderBothEncodings) {
 TEST_P(WasiNnCalls, StatisticsCountWhatRan) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    host.ask(context, question);
+    host.ask(context, kQuestion);
     const std::string statistics = library->statistics(host.ctx());
     EXPECT_THAT(statistics, HasSubstr(R"("contexts":1)"));
     EXPECT_THAT(statistics, HasSubstr(R"("finished":1)"));
@@ -165,7 +165,7 @@ TEST_P(WasiNnCalls, UnloadEndsAGraphForNewRequests) {
     const std::uint32_t context = host.open(graph);
     EXPECT_EQ(library->unload(host.ctx(), graph), 0);
     EXPECT_EQ(library->unload(host.ctx(), graph), library->numbers.not_found);
-    EXPECT_EQ(host.ask(context, question), "error " + std::to_string(library->numbers.not_found));
+    EXPECT_EQ(host.ask(context, kQuestion), "error " + std::to_string(library->numbers.not_found));
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), StartsWith(R"({"error":)"));
 }
 

@@ -17,8 +17,8 @@ inline std::string model_path() {
     if (const char* path = std::getenv("HEADRACE_CHAT_MODEL")) return path;
     return checkout_path("models/tiny-chat-q8_0.gguf");
 }
-inline constexpr std::string_view model_config = R"({"n_threads": 1, "n_ctx": 1024, "temperature": 0})";
-inline constexpr std::string_view question = "What is 2+3?", answer = "2+3=5";
+inline constexpr std::string_view kModelConfig = R"({"n_threads": 1, "n_ctx": 1024, "temperature": 0})";
+inline constexpr std::string_view kQuestion = "What is 2+3?", kAnswer = "2+3=5";
 
 /// One backend of a library, closed at the end.
 class Host {
@@ -39,7 +39,7 @@ public:
         return library_.load_by_name_with_config(ctx_, name.data(), std::uint32_t(name.size()), config.data(),
                                                  std::uint32_t(config.size()), graph);
     }
-    std::uint32_t load(std::string_view config = model_config) const {
+    std::uint32_t load(std::string_view config = kModelConfig) const {
         std::uint32_t graph = 77;
         EXPECT_EQ(try_load(model_path(), config, &graph), 0);
         return graph;

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-constexpr const char* coldest = R"("temp": 0)";
+constexpr const char* kColdest = R"("temp": 0)";
 
 std::vector<TokenProbability> row_of(std::initializer_list<std::pair<llama_token, float>> tokens) {
     std::vector<TokenProbability> row;
@@ -24,10 +24,10 @@ std::vector<TokenProbability> row_of(std::initializer_list<std::pair<llama_token
 
 TEST(NearTie, ExcusesATokenThatIsAlmostAsLikely) {
     const auto row = row_of({{7, 0.41f}, {8, 0.39f}, {9, 0.2f}});
-    EXPECT_EQ(why_no_near_tie(row, 8, 7, 3, coldest), std::nullopt);
-    EXPECT_THAT(why_no_near_tie(row, 9, 7, 3, coldest), Optional(HasSubstr("token 3 is 9 in place of 7")));
-    EXPECT_NE(why_no_near_tie(row, 5, 7, 3, coldest), std::nullopt) << "it is not in the row at all";
-    EXPECT_NE(why_no_near_tie(row, 7, 9, 3, coldest), std::nullopt) << "a grammar forbids the likelier one";
+    EXPECT_EQ(why_no_near_tie(row, 8, 7, 3, kColdest), std::nullopt);
+    EXPECT_THAT(why_no_near_tie(row, 9, 7, 3, kColdest), Optional(HasSubstr("token 3 is 9 in place of 7")));
+    EXPECT_NE(why_no_near_tie(row, 5, 7, 3, kColdest), std::nullopt) << "it is not in the row at all";
+    EXPECT_NE(why_no_near_tie(row, 7, 9, 3, kColdest), std::nullopt) << "a grammar forbids the likelier one";
 }
 
 TEST(NearTie, ExcusesASampledTokenBesideTheNumberThatWasDrawn) {
@@ -62,10 +62,10 @@ protected:
     std::unique_ptr<ContextTable> service;
     GraphId graph = 0;
     std::vector<Turn> turns{
-        {"My name is Ada.", coldest, "", {}},
-        {"What is my name?", coldest, "", {}},
-        {"My name is Leo.", coldest, "", {}},
-        {"What is my name?", coldest, "", {}},
+        {"My name is Ada.", kColdest, "", {}},
+        {"What is my name?", kColdest, "", {}},
+        {"My name is Leo.", kColdest, "", {}},
+        {"What is my name?", kColdest, "", {}},
         {"What is 2+3?", R"("temp": 0.7, "seed": 3, "top_k": 4, "top_p": 1, "min_p": 0)", "", {}}};
 };
 

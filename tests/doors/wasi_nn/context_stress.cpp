@@ -39,7 +39,7 @@ std::string model_config(int context_size) {
              "max_waiting": 12, "ram_mib": 4}})",
         context_size);
 }
-constexpr int usual_context = 1024;
+constexpr int kUsualContext = 1024;
 
 int below(Random& random, int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); }
 
@@ -107,7 +107,7 @@ public:
 
 private:
     void load_usual_model() {
-        const auto loaded = service_->load(tiny_model(), model_config(usual_context), true);
+        const auto loaded = service_->load(tiny_model(), model_config(kUsualContext), true);
         if (!loaded.ok()) throw std::runtime_error(loaded.error().message);
         graph_ = loaded.value();
     }

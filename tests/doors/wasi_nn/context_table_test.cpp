@@ -21,7 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* greedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
+constexpr const char* kGreedy = R"({"temp": 0, "n_predict": 64, "threads": 1})";
 
 class ContextTableTest : public testing::Test {
 protected:
@@ -29,7 +29,7 @@ protected:
         auto created = ContextTable::create(config, defaults);
         ASSERT_TRUE(created.ok()) << created.error().message;
         service = std::move(created).value();
-        const auto loaded = service->load(tiny_model(), greedy);
+        const auto loaded = service->load(tiny_model(), kGreedy);
         ASSERT_TRUE(loaded.ok()) << loaded.error().message;
         graph = loaded.value();
     }
@@ -247,12 +247,12 @@ TEST_F(ContextTableTest, ConfinesNamesToTheModelRootAndAliases) {
         nlohmann::json{{"model_root", folder}, {"model_aliases", {{"tiny", tiny_model()}}}}.dump());
     ASSERT_TRUE(created.ok()) << created.error().message;
     ContextTable& confined = *created.value();
-    EXPECT_TRUE(confined.load("tiny", greedy).ok());
-    EXPECT_TRUE(confined.load("tiny-chat-q8_0.gguf", greedy).ok());
-    EXPECT_TRUE(confined.load(tiny_model(), greedy).ok());
+    EXPECT_TRUE(confined.load("tiny", kGreedy).ok());
+    EXPECT_TRUE(confined.load("tiny-chat-q8_0.gguf", kGreedy).ok());
+    EXPECT_TRUE(confined.load(tiny_model(), kGreedy).ok());
     for (const char* name : {"../README.md", "/etc/passwd", "../models/../README.md", "a/../../README.md"})
-        EXPECT_EQ(confined.load(name, greedy).error().code, Code::denied) << name;
-    EXPECT_EQ(confined.load("missing.gguf", greedy).error().code, Code::not_found);
+        EXPECT_EQ(confined.load(name, kGreedy).error().code, Code::denied) << name;
+    EXPECT_EQ(confined.load("missing.gguf", kGreedy).error().code, Code::not_found);
 }
 
 TEST_F(ContextTableTest, LetsNoGuestChooseAnotherHost) {
@@ -275,8 +275,8 @@ TEST_F(ContextTableTest, RunsNoTemplatesOfGuestsWhenItIsConfined) {
         ASSERT_FALSE(refused.ok());
         EXPECT_EQ(refused.error().code, Code::denied);
         EXPECT_THAT(refused.error().message, AllOf(HasSubstr("chat_template"), HasSubstr("guest_templates")));
-        EXPECT_TRUE(confined->load(tiny_model(), greedy).ok()) << "the template of its own model";
-        const auto brought = confined->load_bytes(bytes, Encoding::any, {.config = greedy});
+        EXPECT_TRUE(confined->load(tiny_model(), kGreedy).ok()) << "the template of its own model";
+        const auto brought = confined->load_bytes(bytes, Encoding::any, {.config = kGreedy});
         ASSERT_TRUE(brought.ok()) << brought.error().message;
         const auto reply =
             confined->infer(confined->open(brought.value(), std::nullopt).value(), "Hello.", "");
@@ -308,7 +308,7 @@ TEST_F(ContextTableTest, ReplacesAModelWhileRequestsRun) {
             fmt::format(R"({{"temp": 0, "n_predict": 64, "threads": 1, "n_ctx": {}}})", context_size), true);
         ASSERT_TRUE(loaded.ok()) << loaded.error().message;
         EXPECT_EQ(loaded.value(), graph);
-        EXPECT_FALSE(service->load("no such file", greedy, true).ok());
+        EXPECT_FALSE(service->load("no such file", kGreedy, true).ok());
         const int before = answers;
         while (answers < before + 6) std::this_thread::yield();
     }
@@ -321,14 +321,14 @@ TEST_F(ContextTableTest, LoadsAModelFromMemoryAndSharesFilesThatAreOpen) {
     make();
     std::ifstream file(tiny_model(), std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    const auto loaded = service->load_bytes(bytes, Encoding::any, {.config = greedy});
+    const auto loaded = service->load_bytes(bytes, Encoding::any, {.config = kGreedy});
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     const auto context = service->open(loaded.value());
     EXPECT_EQ(say(context.value(), "What is 2+3?"), "2+3=5");
-    EXPECT_FALSE(service->load_bytes("GGUF", Encoding::any, {.config = greedy}).ok());
+    EXPECT_FALSE(service->load_bytes("GGUF", Encoding::any, {.config = kGreedy}).ok());
     const std::size_t models = registry_statistics().models;
     auto other = ContextTable::create("");
-    ASSERT_TRUE(other.value()->load(tiny_model(), greedy).ok());
+    ASSERT_TRUE(other.value()->load(tiny_model(), kGreedy).ok());
     EXPECT_EQ(registry_statistics().models, models);
 }
 

@@ -29,7 +29,7 @@ protected:
     }
     fs::path root() const { return folder_.path() / "root"; }
     fs::path outside() const { return folder_.path() / "root-2" / "outside.gguf"; }
-    int load(const Host& host, const std::string& name, std::string_view config = model_config) const {
+    int load(const Host& host, const std::string& name, std::string_view config = kModelConfig) const {
         std::uint32_t graph = 77;
         return host.try_load(name, config, &graph);
     }

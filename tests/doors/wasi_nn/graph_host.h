@@ -90,7 +90,7 @@ protected:
         EXPECT_EQ(try_load(host, bytes, &graph), 0) << failure(host);
         return graph;
     }
-    /// Of the last call that failed, as a guest reads it.
+    /// The error of the last call that failed, as a guest reads it.
     std::string failure(const Host& host) const {
         const Output output = library->get_output(host.ctx(), 0, 1);
         return output.code == 0 ? output.text() : "nothing failed";

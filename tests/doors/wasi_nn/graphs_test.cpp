@@ -216,7 +216,7 @@ TEST_P(WasiNnGraphs, AndLanguageModelsAreLoadedAtOnce) {
     ASSERT_EQ(set(host, a, 0, {1, 2}, {1, 2}), 0);
     ASSERT_EQ(set(host, a, 1, {5, 5}, {2}), 0);
     ASSERT_EQ(set(host, b, 0, bytes_of(std::vector<std::int32_t>{4}), types_of(GetParam()).i32, {1}), 0);
-    EXPECT_THAT(host.ask(talk, question), StartsWith(answer));
+    EXPECT_THAT(host.ask(talk, kQuestion), StartsWith(kAnswer));
     EXPECT_EQ(compute(host, a), 0);
     EXPECT_EQ(compute(host, b), 0);
     EXPECT_THAT(values_of(get(host, a, 0)), ElementsAre(6, 7));
@@ -227,7 +227,7 @@ TEST_P(WasiNnGraphs, AndLanguageModelsAreLoadedAtOnce) {
     EXPECT_EQ(statistics["tensor_graphs"][0]["id"], first);
     EXPECT_EQ(statistics["tensor_graphs"][0]["runs"], 1);
     EXPECT_EQ(library->unload(host.ctx(), first), 0);
-    EXPECT_THAT(host.ask(talk, question), StartsWith(answer)) << "the others stay";
+    EXPECT_THAT(host.ask(talk, kQuestion), StartsWith(kAnswer)) << "the others stay";
     EXPECT_EQ(compute(host, b), 0);
 }
 

@@ -20,8 +20,8 @@ using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr std::string_view story = "Tell me a story.";
-const json quiet = {{"n_threads", 1}, {"n_ctx", 512}, {"temperature", 0}, {"log_level", "none"}};
+constexpr std::string_view kStory = "Tell me a story.";
+const json kQuiet = {{"n_threads", 1}, {"n_ctx", 512}, {"temperature", 0}, {"log_level", "none"}};
 
 json with(json base, const json& more) {
     base.update(more);
@@ -59,7 +59,7 @@ protected:
     /// The configuration in each of the places that take one; beside it stands what makes the model small.
     void in_each_place(const json& config, std::string_view prompt,
                        const std::function<void(const Answer&)>& check) const {
-        const std::string alone = config.dump(), whole = with(quiet, config).dump(), base = quiet.dump();
+        const std::string alone = config.dump(), whole = with(kQuiet, config).dump(), base = kQuiet.dump();
         const auto run = [&](const char* place, std::string_view init, std::string_view load,
                              std::string_view options) {
             SCOPED_TRACE(std::string(place) + " " + alone);
@@ -99,7 +99,7 @@ TEST_F(WasiNnHosts, TakeAWholeConfigurationInEveryPlace) {
         "memory_policy": {"cache_strategy": "lru", "max_cache_tokens": 1000},
         "performance": {"batch_processing": true},
         "logging": {"level": "none", "enable_debug": false, "timestamps": true, "colors": false}})");
-    in_each_place(config, question, [](const Answer& answer) {
+    in_each_place(config, kQuestion, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         EXPECT_EQ(answer.reason(), "end_of_answer");
         EXPECT_THAT(answer.warnings(), Not(HasSubstr("is not known")));
@@ -116,7 +116,7 @@ TEST_F(WasiNnHosts, EndAnswersAtPatternsOfAnObject) {
           json{{"grammar_triggers", {{"patterns", {"="}}}}},
           stopping({{"token_filters", {{"pattern_based_triggers", {"^\\s*$", "="}}}}}),
           json{{"token_filters", {{"pattern_based_triggers", {"[0-9]="}}}}}})
-        in_each_place(config, question, [](const Answer& answer) {
+        in_each_place(config, kQuestion, [](const Answer& answer) {
             EXPECT_EQ(answer.text, "2+3=");
             EXPECT_EQ(answer.reason(), "pattern");
             EXPECT_THAT(answer.warnings(), IsEmpty());
@@ -126,20 +126,20 @@ TEST_F(WasiNnHosts, EndAnswersAtPatternsOfAnObject) {
                       EXPECT_THAT(answer.text, MatchesRegex("[^.!?]+[.!?]")) << "one sentence";
                       EXPECT_EQ(answer.reason(), "pattern");
                   });
-    in_each_place(stopping({{"grammar_triggers", {{"enabled", false}, {"patterns", {"="}}}}}), question,
+    in_each_place(stopping({{"grammar_triggers", {{"enabled", false}, {"patterns", {"="}}}}}), kQuestion,
                   [](const Answer& answer) { EXPECT_THAT(answer.text, StartsWith("2+3=5")); });
 }
 
 TEST_F(WasiNnHosts, LeaveOutPatternsThatCannotBeUsedAndSayWhich) {
     const json patterns = {"(?=look)", "+", "(a)\\1", 7, "="};
     in_each_place({{"token_filters", {{"pattern_based_triggers", {"(?=look)", "+", "(a)\\1", "="}}}}},
-                  question, [](const Answer& answer) {
+                  kQuestion, [](const Answer& answer) {
                       EXPECT_EQ(answer.text, "2+3=");
                       EXPECT_THAT(answer.warnings(),
                                   AllOf(HasSubstr("look-ahead"), HasSubstr("nothing to repeat"),
                                         HasSubstr("back references")));
                   });
-    in_each_place({{"grammar_triggers", {{"patterns", patterns}}}}, question, [](const Answer& answer) {
+    in_each_place({{"grammar_triggers", {{"patterns", patterns}}}}, kQuestion, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         EXPECT_THAT(answer.warnings(), HasSubstr("grammar_triggers"));
     });
@@ -149,7 +149,7 @@ TEST_F(WasiNnHosts, StillNameTriggersOfAGrammarInAList) {
     const json config = {{"grammar", "root ::= \"=\" \"7\""},
                          {"grammar_lazy", true},
                          {"grammar_triggers", {{{"type", "word"}, {"value", "="}}}}};
-    in_each_place(config, question, [](const Answer& answer) { EXPECT_EQ(answer.text, "2+3=7"); });
+    in_each_place(config, kQuestion, [](const Answer& answer) { EXPECT_EQ(answer.text, "2+3=7"); });
 }
 
 TEST_F(WasiNnHosts, NeverGetAForbiddenText) {
@@ -158,7 +158,7 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenText) {
     for (const auto& forbidden : all) {
         const json config =
             stopping({{"token_filters", {{"forbidden_tokens", forbidden}}}, {"max_tokens", 40}});
-        in_each_place(config, question, [&](const Answer& answer) {
+        in_each_place(config, kQuestion, [&](const Answer& answer) {
             for (const std::string& text : forbidden) EXPECT_THAT(answer.text, Not(HasSubstr(text)));
             EXPECT_THAT(answer.text, Not(IsEmpty()));
         });
@@ -166,7 +166,7 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenText) {
 }
 
 TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
-    const Host host(*library, quiet.dump());
+    const Host host(*library, kQuiet.dump());
     const std::uint32_t context = host.open(host.load(""));
     const json forbidden = {"e", "the", " a", "one", "s ", "."};
     for (int seed = 0; seed < 12; ++seed) {
@@ -178,7 +178,7 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
                               {"n_probs", seed % 2},
                               {"speculative", seed % 4 == 0},
                               {"history", false}};
-        const Answer answer = ask(host, context, story, options.dump());
+        const Answer answer = ask(host, context, kStory, options.dump());
         ASSERT_EQ(answer.code, 0) << answer.metadata;
         EXPECT_EQ(answer.metadata["output_tokens"], 60);
         for (const std::string text : forbidden) EXPECT_THAT(answer.text, Not(HasSubstr(text))) << options;
@@ -186,9 +186,9 @@ TEST_F(WasiNnHosts, NeverGetAForbiddenTextBySamplingEither) {
 }
 
 TEST_F(WasiNnHosts, NeverSeeAForbiddenTextInPieces) {
-    const Host host(*library, quiet.dump());
+    const Host host(*library, kQuiet.dump());
     const std::uint32_t context = host.open(host.load(R"({"forbidden_tokens": ["=5", "3="]})"));
-    ASSERT_EQ(library->set_input(host.ctx(), context, 0, question), 0);
+    ASSERT_EQ(library->set_input(host.ctx(), context, 0, kQuestion), 0);
     std::string text;
     while (library->compute_single(host.ctx(), context) == 0)
         text += library->get_output_single(host.ctx(), context, 0).text();
@@ -196,33 +196,33 @@ TEST_F(WasiNnHosts, NeverSeeAForbiddenTextInPieces) {
 }
 
 TEST_F(WasiNnHosts, GetAForbiddenTextOfAGrammarAsAnError) {
-    const Host host(*library, quiet.dump());
+    const Host host(*library, kQuiet.dump());
     const std::uint32_t context = host.open(host.load(""));
     const json options = {{"grammar", "root ::= \"yes\""}, {"forbidden_tokens", {"es"}}};
-    const Answer answer = ask(host, context, question, options.dump());
+    const Answer answer = ask(host, context, kQuestion, options.dump());
     EXPECT_EQ(answer.code, 1);
     EXPECT_THAT(answer.metadata.dump(), HasSubstr("leave no token that may come next"));
-    EXPECT_THAT(ask(host, context, question).text, StartsWith("2+3=5")) << "the next request is another's";
+    EXPECT_THAT(ask(host, context, kQuestion).text, StartsWith("2+3=5")) << "the next request is another's";
 }
 
 TEST_F(WasiNnHosts, GetNoEndBeforeARequiredText) {
     const auto required = [](const json& texts) {
         return stopping({{"token_filters", {{"required_tokens", texts}}}, {"max_tokens", 40}});
     };
-    in_each_place(required({"zebra!"}), question, [](const Answer& answer) {
+    in_each_place(required({"zebra!"}), kQuestion, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         EXPECT_EQ(answer.reason(), "token_limit") << "the answer ends at its limit all the same";
         EXPECT_EQ(answer.metadata["output_tokens"], 40);
     });
     for (const json& texts : {json{"+3="}, json{"zebra!", "=5"}, json{""}, json("2")})
-        in_each_place(required(texts), question, [](const Answer& answer) {
+        in_each_place(required(texts), kQuestion, [](const Answer& answer) {
             EXPECT_EQ(answer.text, "2+3=5");
             EXPECT_EQ(answer.reason(), "end_of_answer");
         });
     in_each_place(
-        with(required({"zebra!"}), {{"grammar", "root ::= \"yes\""}}), question,
+        with(required({"zebra!"}), {{"grammar", "root ::= \"yes\""}}), kQuestion,
         [](const Answer& answer) { EXPECT_EQ(answer.text, "yes") << "the grammar is a limit, too"; });
-    in_each_place(with(required({"zebra!"}), {{"temp", 0.7}, {"seed", 1}}), question,
+    in_each_place(with(required({"zebra!"}), {{"temp", 0.7}, {"seed", 1}}), kQuestion,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "token_limit"); });
 }
 
@@ -231,15 +231,15 @@ TEST_F(WasiNnHosts, LimitTheTimeOfAnAnswer) {
     const auto limited = [&](const json& timeout) {
         return with(endless, stopping({{"timeout_config", timeout}}));
     };
-    in_each_place(limited({{"enabled", true}, {"max_inference_time_ms", 1}}), story,
+    in_each_place(limited({{"enabled", true}, {"max_inference_time_ms", 1}}), kStory,
                   [](const Answer& answer) {
                       EXPECT_EQ(answer.reason(), "time_limit");
                       EXPECT_EQ(answer.metadata["stop_detail"], "1 ms");
                       EXPECT_LT(answer.metadata["output_tokens"], 300);
                   });
-    in_each_place(limited({{"enabled", false}, {"max_inference_time_ms", 1}}), story,
+    in_each_place(limited({{"enabled", false}, {"max_inference_time_ms", 1}}), kStory,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "token_limit"); });
-    in_each_place(with(endless, {{"max_time_ms", 1}}), story,
+    in_each_place(with(endless, {{"max_time_ms", 1}}), kStory,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "time_limit"); });
 }
 
@@ -254,12 +254,12 @@ TEST_F(WasiNnHosts, LimitTheTimeOfAnAnswerByItsOwnSpeed) {
                       {"min_timeout_ms", least},
                       {"timeout_multiplier", 0.1}}}};
     };
-    in_each_place(adaptive(0), story, [](const Answer& answer) {
+    in_each_place(adaptive(0), kStory, [](const Answer& answer) {
         EXPECT_EQ(answer.reason(), "time_limit");
         EXPECT_GT(answer.metadata["output_tokens"], 16) << "the speed is not known before";
         EXPECT_LT(answer.metadata["output_tokens"], 300);
     });
-    in_each_place(adaptive(600000), story,
+    in_each_place(adaptive(600000), kStory,
                   [](const Answer& answer) { EXPECT_EQ(answer.reason(), "token_limit"); });
 }
 
@@ -272,24 +272,24 @@ TEST_F(WasiNnHosts, EndAnswersThatRepeatThemselves) {
     const auto ends = [](const char* reason) {
         return [=](const Answer& answer) { EXPECT_EQ(answer.reason(), reason) << answer.text; };
     };
-    in_each_place(semantic({{"repetition_detection", true}, {"max_repetition_count", 3}}, loop), story,
+    in_each_place(semantic({{"repetition_detection", true}, {"max_repetition_count", 3}}, loop), kStory,
                   ends("repetition"));
-    in_each_place(semantic({{"enabled", false}, {"repetition_detection", true}}, loop), story,
+    in_each_place(semantic({{"enabled", false}, {"repetition_detection", true}}, loop), kStory,
                   [](const Answer& answer) { EXPECT_NE(answer.reason(), "repetition"); });
-    in_each_place(semantic({{"enabled", true}, {"completion_confidence_threshold", 0.8}}, tale), story,
+    in_each_place(semantic({{"enabled", true}, {"completion_confidence_threshold", 0.8}}, tale), kStory,
                   ends("similarity"));
-    in_each_place(semantic({{"enabled", false}, {"completion_confidence_threshold", 0.8}}, tale), story,
+    in_each_place(semantic({{"enabled", false}, {"completion_confidence_threshold", 0.8}}, tale), kStory,
                   [](const Answer& answer) { EXPECT_NE(answer.reason(), "similarity"); });
 }
 
 TEST_F(WasiNnHosts, TakeNumbersBeyondARangeAtItsEnd) {
-    in_each_place({{"temperature", 5.0}}, question,
+    in_each_place({{"temperature", 5.0}}, kQuestion,
                   [](const Answer& answer) { EXPECT_THAT(answer.warnings(), IsEmpty()); });
     const json beyond = {{"sampling", {{"temp", -1}, {"top_p", 7}, {"repeat_penalty", 0}, {"min_keep", -4}}},
                          {"stopping", {{"max_tokens", -7}, {"max_time_ms", -30}}},
                          {"seed", -5},
                          {"priority", 9}};
-    in_each_place(beyond, question, [](const Answer& answer) {
+    in_each_place(beyond, kQuestion, [](const Answer& answer) {
         for (const char* name :
              {"'sampling.temp' is -1; 0 is used", "'sampling.top_p' is 7; 1 is used",
               "'sampling.repeat_penalty' is 0; 0.001 is used", "'sampling.min_keep' is -4; 0",
@@ -303,14 +303,14 @@ TEST_F(WasiNnHosts, GetTheDefaultsForTextThatIsNoJson) {
     for (const std::string text : {"{", "n_predict=3", "[1]", "\"", "{\"temp\": 0.1, \"temp\": 0.2}"}) {
         const auto run = [&](std::string_view init, std::string_view load, std::string_view options) {
             const Host host(*library, init);
-            const Answer answer = ask(host, host.open(host.load(load)), question, options);
+            const Answer answer = ask(host, host.open(host.load(load)), kQuestion, options);
             EXPECT_EQ(answer.code, 0) << text << answer.metadata;
             EXPECT_THAT(answer.warnings(), HasSubstr("the defaults are used")) << text;
             return answer.text;
         };
-        run(text, quiet.dump(), "");
-        EXPECT_THAT(run(quiet.dump(), text, ""), StartsWith("2+3=5"));
-        EXPECT_THAT(run(quiet.dump(), "", text), StartsWith("2+3=5"));
+        run(text, kQuiet.dump(), "");
+        EXPECT_THAT(run(kQuiet.dump(), text, ""), StartsWith("2+3=5"));
+        EXPECT_THAT(run(kQuiet.dump(), "", text), StartsWith("2+3=5"));
     }
 }
 
@@ -318,7 +318,7 @@ TEST_F(WasiNnHosts, HaveValuesThatCannotBeTakenLeftOut) {
     const json wrong = {{"n_predict", "many"},   {"threads", json::array()},
                         {"stop", {1, 2}},        {"logging", {{"level", "loud"}}},
                         {"grammar_triggers", 7}, {"token_filters", {{"forbidden_tokens", {{"a", 1}}}}}};
-    in_each_place(wrong, question, [](const Answer& answer) {
+    in_each_place(wrong, kQuestion, [](const Answer& answer) {
         EXPECT_THAT(answer.text, StartsWith("2+3=5"));
         for (const char* name : {"n_predict", "stop", "grammar_triggers", "forbidden_tokens"})
             EXPECT_THAT(answer.warnings(), HasSubstr(name));
@@ -340,9 +340,9 @@ TEST_F(WasiNnHosts, LogToAFileThatTheyNameWithOrWithoutTheGroup) {
     { const Host other(*library, R"({"log_level": "info", "log_file": ""})"); }  // to stderr again
     EXPECT_THAT(folder.read("one.log"), HasSubstr("max_cache_tokens"));
     EXPECT_THAT(folder.read("two.log"), HasSubstr("max_cache_tokens"));
-    in_each_place({{"logging", {{"file", folder / "no such folder/x.log"}}}}, question,
+    in_each_place({{"logging", {{"file", folder / "no such folder/x.log"}}}}, kQuestion,
                   [](const Answer& answer) { EXPECT_THAT(answer.warnings(), HasSubstr("file")); });
-    in_each_place({{"model", {{"file", "x.gguf"}}}}, question, [](const Answer& answer) {
+    in_each_place({{"model", {{"file", "x.gguf"}}}}, kQuestion, [](const Answer& answer) {
         EXPECT_THAT(answer.warnings(), HasSubstr("'model.file' is not known")) << "it is no log";
     });
 }
@@ -355,21 +355,21 @@ TEST_F(WasiNnHosts, HaveTheirOwnEnvironmentReadStrictly) {
 
 TEST_F(WasiNnHosts, OfWamrStayStrict) {
     const Library other(Abi::llamacpp);
-    const Host host(other, quiet.dump());
+    const Host host(other, kQuiet.dump());
     std::uint32_t graph = 0;
-    const std::uint32_t context = host.open(host.load(quiet.dump()));
+    const std::uint32_t context = host.open(host.load(kQuiet.dump()));
     for (const char* config :
          {R"({"grammar_triggers": {"enabled": true, "patterns": ["="]}})", R"({"temperature": -1})",
           R"({"top_p": 7})", R"({"n_predict": "many"})", R"({"grammar": "x", "json_schema": {}})"}) {
         EXPECT_EQ(host.try_load(model_path(), config, &graph), 1) << config;
-        EXPECT_EQ(host.ask(context, question, config), "error 1") << config;
+        EXPECT_EQ(host.ask(context, kQuestion, config), "error 1") << config;
         void* ctx = nullptr;
         EXPECT_EQ(other.init_backend_with_config(&ctx, config, std::uint32_t(strlen(config))), 1) << config;
     }
     EXPECT_EQ(host.try_load(model_path(), "{", &graph), 1);
-    EXPECT_EQ(host.ask(context, question, R"({"stop_patterns": ["a*"]})"), "error 1");
+    EXPECT_EQ(host.ask(context, kQuestion, R"({"stop_patterns": ["a*"]})"), "error 1");
     EXPECT_EQ(
-        host.ask(context, question, R"({"level": "debug", "token_filters": {"forbidden_tokens": ["=5"]}})")
+        host.ask(context, kQuestion, R"({"level": "debug", "token_filters": {"forbidden_tokens": ["=5"]}})")
             .find("=5"),
         std::string::npos)
         << "the parameters themselves are every library's";

@@ -9,7 +9,7 @@
 namespace headrace::wasi_nn_test {
 namespace {
 
-constexpr Numbers backend_numbers = {.busy = 4,
+constexpr Numbers kBackendNumbers = {.busy = 4,
                                      .too_large = 6,
                                      .not_found = 7,
                                      .outside_root = 8,
@@ -17,7 +17,7 @@ constexpr Numbers backend_numbers = {.busy = 4,
                                      .cancelled = 4,
                                      .timed_out = 3,
                                      .no_memory = 4};
-constexpr Numbers llamacpp_numbers = {.busy = 4,
+constexpr Numbers kLlamacppNumbers = {.busy = 4,
                                       .too_large = 7,
                                       .not_found = 8,
                                       .outside_root = 8,
@@ -34,7 +34,7 @@ void* open(Abi abi) {
 }
 
 /// What a buffer holds before a call, so that a test sees where one wrote.
-constexpr char untouched = '#';
+constexpr char kUntouched = '#';
 
 }  // namespace
 
@@ -53,7 +53,7 @@ void* Library::symbol(const char* name) const {
 
 Library::Library(Abi which)
     : abi(which),
-      numbers(which == Abi::backend ? backend_numbers : llamacpp_numbers),
+      numbers(which == Abi::backend ? kBackendNumbers : kLlamacppNumbers),
       handle_(open(which)),
       HR_FUNCTION(init_backend, "init_backend"),
       HR_FUNCTION(init_backend_with_config, "init_backend_with_config"),
@@ -143,7 +143,7 @@ Buffer::Buffer(Abi abi, std::uint32_t capacity)
     : size(abi == Abi::backend ? capacity : 0xdead),
       abi_(abi),
       capacity_(capacity),
-      bytes_(capacity + 16, untouched),
+      bytes_(capacity + 16, kUntouched),
       sized_{reinterpret_cast<std::uint8_t*>(bytes_.data()), capacity} {}
 
 void* Buffer::without_data() {
@@ -152,7 +152,7 @@ void* Buffer::without_data() {
 }
 
 Output Buffer::output(int code) const {
-    if (bytes_.find_first_not_of(untouched, capacity_) != std::string::npos)
+    if (bytes_.find_first_not_of(kUntouched, capacity_) != std::string::npos)
         throw std::runtime_error("the library wrote beyond the buffer of " + std::to_string(capacity_));
     return {code, size, bytes_};
 }

@@ -18,7 +18,7 @@ using testing::StartsWith;
 class WasiNnLimits : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnLimits);
 
-constexpr std::string_view endless_request = R"({"ignore_eos": true, "n_predict": -1})";
+constexpr std::string_view kEndlessRequest = R"({"ignore_eos": true, "n_predict": -1})";
 
 std::string context_tokens(const Library& library, void* ctx) {
     const std::string statistics = library.statistics(ctx), key = R"("context_tokens":)";
@@ -39,7 +39,7 @@ TEST_P(WasiNnLimits, ModelsAreReplacedUnderConcurrentRequestsAndNoneFails) {
         threads.emplace_back([&] {
             const std::uint32_t context = host.open(graph);
             while (!stop) {
-                EXPECT_THAT(host.ask(context, question, R"({"history": false})"), StartsWith(answer));
+                EXPECT_THAT(host.ask(context, kQuestion, R"({"history": false})"), StartsWith(kAnswer));
                 ++answers;
             }
         });
@@ -82,9 +82,9 @@ TEST_P(WasiNnLimits, ContextsOfUnloadedGraphsGiveWayToNewOnesAsGuestsCannotClose
     const Host host(*library, R"({"max_concurrent": 2})");
     for (int round = 0; round < 5; ++round) {
         const std::uint32_t graph = host.load(), context = host.open(graph);
-        EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+        EXPECT_THAT(host.ask(context, kQuestion), StartsWith(kAnswer));
         EXPECT_EQ(library->unload(host.ctx(), graph), 0);
-        EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "not yet";
+        EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(kAnswer)) << "not yet";
     }
     EXPECT_THAT(library->statistics(host.ctx()), HasSubstr(R"("contexts":1)"));
 }
@@ -109,7 +109,7 @@ TEST_P(WasiNnLimits, AFullSetOfRunningSessionsRefusesAnother) {
     ASSERT_EQ(library->fini_single(host.ctx(), running), 0);
     EXPECT_EQ(library->init_execution_context_with_session_id(host.ctx(), "berta", &context), 0)
         << "an idle session makes room";
-    EXPECT_EQ(host.ask(running, question), "error " + std::to_string(library->numbers.not_found));
+    EXPECT_EQ(host.ask(running, kQuestion), "error " + std::to_string(library->numbers.not_found));
 }
 
 /// Runs a request without an end in another thread, and does something once it generates.
@@ -117,7 +117,7 @@ template <class Act>
 int end_of_endless_request(const Library& library, const Host& host, std::uint32_t context, Act act) {
     std::atomic<int> code{-1};
     std::thread request(
-        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", endless_request).code; });
+        [&] { code = library.run_inference(host.ctx(), context, "Tell me a story.", kEndlessRequest).code; });
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (library.statistics(host.ctx()).find(R"("running":1)") == std::string::npos && code == -1 &&
            std::chrono::steady_clock::now() < limit)
@@ -127,16 +127,16 @@ int end_of_endless_request(const Library& library, const Host& host, std::uint32
     return code;
 }
 
-constexpr std::string_view shifting = R"({"n_threads": 1, "n_ctx": 512, "context_shift": true})";
+constexpr std::string_view kShifting = R"({"n_threads": 1, "n_ctx": 512, "context_shift": true})";
 
 TEST_P(WasiNnLimits, AnotherThreadCancelsARequest) {
     const Host host(*library);
-    const std::uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(kShifting));
     const int code = end_of_endless_request(
         *library, host, context, [&] { EXPECT_EQ(library->cancel_inference(host.ctx(), context), 0); });
     EXPECT_EQ(code, library->numbers.cancelled);
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr(R"("cancelled")"));
-    EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \"on\""})"), "on");
+    EXPECT_EQ(host.ask(context, kQuestion, R"({"grammar": "root ::= \"on\""})"), "on");
 }
 
 TEST_P(WasiNnLimits, AGuestDoesNotPutOffTheEndThatItsHostSetsARequest) {
@@ -145,9 +145,9 @@ TEST_P(WasiNnLimits, AGuestDoesNotPutOffTheEndThatItsHostSetsARequest) {
         host.load(R"({"n_threads": 1, "n_ctx": 512, "context_shift": true, "timeout_ms": 600000})"));
     for (const char* own : {"", R"(, "timeout_ms": 600000, "max_time_ms": 600000)", R"(, "timeout_ms": -1)"})
         EXPECT_EQ(
-            host.ask(context, question, R"({"ignore_eos": true, "n_predict": -1)" + std::string(own) + "}"),
+            host.ask(context, kQuestion, R"({"ignore_eos": true, "n_predict": -1)" + std::string(own) + "}"),
             "error " + std::to_string(library->numbers.timed_out));
-    const Output sooner = library->run_inference(host.ctx(), context, question,
+    const Output sooner = library->run_inference(host.ctx(), context, kQuestion,
                                                  R"({"ignore_eos": true, "n_predict": -1, "timeout_ms": 1})");
     EXPECT_EQ(sooner.code, library->numbers.timed_out);
     EXPECT_THAT(library->get_output(host.ctx(), context, 1).text(), HasSubstr("timeout_ms 1"));
@@ -163,10 +163,10 @@ TEST_P(WasiNnLimits, AGuestTakesNoMoreMemoryThanItsHostSays) {
                 HasSubstr("of 100000000, the host's max_memory_bytes, are in use"));
     EXPECT_EQ(graph, 77u);
     const std::uint32_t loaded = host.load(R"({"n_threads": 1, "n_ctx": 512})"), context = host.open(loaded);
-    EXPECT_THAT(host.ask(context, question), StartsWith(answer));
+    EXPECT_THAT(host.ask(context, kQuestion), StartsWith(kAnswer));
     EXPECT_EQ(library->set_input(host.ctx(), context, 0, std::string(100'000'000, 'x')),
               library->numbers.no_memory);
-    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(answer)) << "nothing changes";
+    EXPECT_THAT(library->get_output(host.ctx(), context, 0).text(), StartsWith(kAnswer)) << "nothing changes";
     int held = 0;
     std::uint32_t filled = 0;
     for (int code = 0; code == 0 && held < 100; ++held) {
@@ -181,7 +181,7 @@ TEST_P(WasiNnLimits, AGuestTakesNoMoreMemoryThanItsHostSays) {
 
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
     const Host host(*library);
-    const std::uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(kShifting));
     const int code = end_of_endless_request(*library, host, context, [&] {
         EXPECT_EQ(library->close_execution_context(host.ctx(), context), 0);
     });
@@ -190,7 +190,7 @@ TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
 
 TEST_P(WasiNnLimits, ClosingTheBackendEndsItsRequests) {
     Host host(*library);
-    const std::uint32_t context = host.open(host.load(shifting));
+    const std::uint32_t context = host.open(host.load(kShifting));
     void* ctx = host.ctx();
     const int code =
         end_of_endless_request(*library, host, context, [&] { EXPECT_EQ(library->deinit_backend(ctx), 0); });

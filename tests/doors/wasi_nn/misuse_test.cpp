@@ -19,7 +19,7 @@ using testing::StartsWith;
 class WasiNnMisuse : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnMisuse);
 
-constexpr std::uint32_t nowhere = 4711;
+constexpr std::uint32_t kNowhere = 4711;
 
 TEST_P(WasiNnMisuse, NullPointersAreInvalidArguments) {
     const Host host(*library);
@@ -129,7 +129,7 @@ TEST_P(WasiNnMisuse, EveryCallRefusesABackendThatIsNone) {
 TEST_P(WasiNnMisuse, EveryCallRefusesAGraphAndAContextThatAreNone) {
     const Host host(*library);
     host.open(host.load());
-    for (const auto& [name, call] : calls(*library, nowhere, nowhere)) {
+    for (const auto& [name, call] : calls(*library, kNowhere, kNowhere)) {
         if (name == "load_by_name" || name == "init_execution_context_with_session_id") continue;
         EXPECT_EQ(call(host.ctx()), library->numbers.not_found) << name;
     }
@@ -245,7 +245,7 @@ TEST_P(WasiNnMisuse, FailedCallsWithoutAContextSayWhyAtContextZero) {
     EXPECT_THAT(reason(), HasSubstr("the tensor or its data is NULL"));
     EXPECT_EQ(library->init_execution_context(host.ctx(), graph, &context), library->numbers.busy);
     EXPECT_THAT(reason(), AllOf(HasSubstr(R"("busy")"), HasSubstr("max_concurrent")));
-    EXPECT_EQ(library->compute(host.ctx(), nowhere), library->numbers.not_found);
+    EXPECT_EQ(library->compute(host.ctx(), kNowhere), library->numbers.not_found);
     EXPECT_THAT(reason(), HasSubstr("there is no execution context 4711"));
 }
 
@@ -275,7 +275,7 @@ TEST_P(WasiNnMisuse, WhatIsWrongWithARequestIsLoggedWithItsSessionAndNumber) {
 }
 
 TEST_P(WasiNnMisuse, LoadsThatFailSayWhichKind) {
-    const Host host(*library, model_config);
+    const Host host(*library, kModelConfig);
     std::uint32_t graph = 77;
     EXPECT_EQ(host.try_load("/nowhere.gguf", "", &graph), 103);
     EXPECT_EQ(host.try_load(checkout_path("README.md"), "", &graph), 1);

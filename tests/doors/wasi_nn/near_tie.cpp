@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int all_tokens = 1 << 20;
+constexpr int kAllTokens = 1 << 20;
 
 /// llama.cpp draws one number for each token: the token is the one in whose part of the cumulative
 /// distribution it falls.
@@ -40,9 +40,9 @@ double shift_to(std::span<const TokenProbability> row, llama_token token, double
     double sum = 0, before = 0, beside = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
         sum += weights[i];
-        if (row[i].probability * least_ratio > own)
+        if (row[i].probability * kLeastRatio > own)
             before += weights[i];
-        else if (row[i].probability >= least_ratio * own)
+        else if (row[i].probability >= kLeastRatio * own)
             beside += weights[i];  // and the token itself
     }
     return std::max({before / sum - drawn, drawn - (before + beside) / sum, 0.0});
@@ -63,13 +63,13 @@ std::optional<std::string> why_no_near_tie(std::span<const TokenProbability> row
                                            const std::string& parameters) {
     const float there = probability_of(row, observed), expected = probability_of(row, reference);
     // A token that is clearly likelier was not chosen alone either: a grammar forbids it.
-    if (std::min(there, expected) >= least_ratio * std::max(there, expected) && there > 0) return {};
+    if (std::min(there, expected) >= kLeastRatio * std::max(there, expected) && there > 0) return {};
     const json options = json::parse(fmt::format("{{{}}}", parameters));
     const double temperature = options.at("temp");
     if (temperature > 0) {
         const double drawn = draw(options.at("seed"), position);
         const double shift = shift_to(row, observed, temperature, options.at("top_k"), drawn);
-        if (shift <= most_shift) return {};
+        if (shift <= kMostShift) return {};
         return fmt::format("token {} is {} in place of {}, and the number drawn, {:.3f}, is {:.3f} beside it",
                            position, observed, reference, drawn, shift);
     }
@@ -91,7 +91,7 @@ std::optional<std::string> why_wrong(ContextTable& service, GraphId graph, std::
         reply = service.infer(
             context.value(), turns[i].text,
             fmt::format(R"({{{}, "cache_prompt": false, "return_tokens": true, "n_probs": {}}})",
-                        turns[i].parameters, i == turn ? all_tokens : 0));
+                        turns[i].parameters, i == turn ? kAllTokens : 0));
     if (const auto closed = service.close(context.value()); !closed.ok()) return closed.error().message;
     if (!reply.ok()) return "it cannot be asked again: " + reply.error().message;
     const Tokens again = tokens_of(reply.value().metadata);

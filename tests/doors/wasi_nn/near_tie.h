@@ -15,8 +15,8 @@ using namespace llm;
 /// may be chosen in its place when other streams run beside. Such an answer is right, too; any other that
 /// differs from its reference has been mixed up. The limits are for the share of probability that rounding
 /// moves.
-constexpr float least_ratio = 0.9f;
-constexpr double most_shift = 0.05;
+constexpr float kLeastRatio = 0.9f;
+constexpr double kMostShift = 0.05;
 
 /// Why the token at a position is no near-tie with the reference's; nothing when it is one.
 /// row: the model's probabilities there, falling. parameters: the request's, of which "temp", "top_k" and

@@ -10,7 +10,7 @@ class WasiNnOutputs : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnOutputs);
 
 const std::string kSymbols = "äöü€😀";  // 2, 2, 2, 3 and 4 bytes
-constexpr std::string_view grammar = R"({"grammar": "root ::= \"äöü€😀\""})";
+constexpr std::string_view kGrammar = R"({"grammar": "root ::= \"äöü€😀\""})";
 
 /// The bytes of the symbols that fit into a size.
 std::uint32_t whole_characters(std::uint32_t size) {
@@ -36,10 +36,10 @@ void expect_fitting(const Library& library, const Output& output, std::uint32_t 
 TEST_P(WasiNnOutputs, HoldWholeCharactersInBuffersOfEverySize) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
-    ASSERT_EQ(host.ask(context, "Say it.", grammar), kSymbols);
+    ASSERT_EQ(host.ask(context, "Say it.", kGrammar), kSymbols);
     for (std::uint32_t capacity = 0; capacity <= kSymbols.size() + 3; ++capacity) {
         expect_fitting(*library, library->get_output(host.ctx(), context, 0, capacity), capacity);
-        expect_fitting(*library, library->run_inference(host.ctx(), context, "Say it.", grammar, capacity),
+        expect_fitting(*library, library->run_inference(host.ctx(), context, "Say it.", kGrammar, capacity),
                        capacity);
     }
 }
@@ -48,7 +48,7 @@ TEST_P(WasiNnOutputs, PiecesAreWholeCharactersInBuffersOfEverySize) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load());
     library->set_input(host.ctx(), context, 0, "Say it.");
-    library->set_input(host.ctx(), context, 1, grammar);
+    library->set_input(host.ctx(), context, 1, kGrammar);
     std::string joined;
     while (library->compute_single(host.ctx(), context) == 0) {
         const std::string piece = library->get_output_single(host.ctx(), context, 0).text();

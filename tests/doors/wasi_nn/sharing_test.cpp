@@ -21,26 +21,26 @@ TEST_P(WasiNnSharing, TwoBackendsShareOneModel) {
     const std::uint32_t graph = first.load();
     {
         const Host second(*library);
-        EXPECT_THAT(second.ask(second.open(second.load()), question), StartsWith(answer));
+        EXPECT_THAT(second.ask(second.open(second.load()), kQuestion), StartsWith(kAnswer));
         const std::string statistics = library->statistics(second.ctx());
         EXPECT_THAT(statistics, HasSubstr(R"("models":1)"));
         EXPECT_THAT(statistics, HasSubstr(R"("engines":1)"));
     }
-    EXPECT_THAT(first.ask(first.open(graph), question), StartsWith(answer)) << "after the other's end";
+    EXPECT_THAT(first.ask(first.open(graph), kQuestion), StartsWith(kAnswer)) << "after the other's end";
 }
 
 TEST_P(WasiNnSharing, ContextsOfOneBackendAreNoneOfAnother) {
     const Host first(*library), second(*library);
     const std::uint32_t context = first.open(first.load());
     second.load();
-    EXPECT_EQ(second.ask(context, question), "error " + std::to_string(library->numbers.not_found));
+    EXPECT_EQ(second.ask(context, kQuestion), "error " + std::to_string(library->numbers.not_found));
 }
 
 TEST_P(WasiNnSharing, ALibraryCanBeClosedAndOpenedAgain) {
     for (int life = 0; life < 3; ++life) {
         library.emplace(GetParam());
         const Host host(*library);
-        EXPECT_THAT(host.ask(host.open(host.load()), question), StartsWith(answer));
+        EXPECT_THAT(host.ask(host.open(host.load()), kQuestion), StartsWith(kAnswer));
     }
 }
 
@@ -60,8 +60,8 @@ TEST_P(WasiNnSharing, BothLibrariesServeOneProcessAndShareTheModel) {
     const Library other(GetParam() == Abi::backend ? Abi::llamacpp : Abi::backend);
     const Host here(*library), there(other);
     const std::uint32_t context = here.open(here.load()), across = there.open(there.load());
-    EXPECT_THAT(here.ask(context, question), StartsWith(answer));
-    EXPECT_THAT(there.ask(across, question), StartsWith(answer));
+    EXPECT_THAT(here.ask(context, kQuestion), StartsWith(kAnswer));
+    EXPECT_THAT(there.ask(across, kQuestion), StartsWith(kAnswer));
     EXPECT_THAT(other.statistics(there.ctx()), HasSubstr(R"("models":1)"));
 }
 
@@ -74,7 +74,7 @@ TEST_P(WasiNnSharing, ConcurrentThreadsGetTheirOwnAnswers) {
             const std::uint32_t context = host.open(graph);
             const std::string word = "word" + std::to_string(i);
             for (int round = 0; round < 3; ++round)
-                EXPECT_EQ(host.ask(context, question, R"({"grammar": "root ::= \")" + word + R"(\""})"),
+                EXPECT_EQ(host.ask(context, kQuestion, R"({"grammar": "root ::= \")" + word + R"(\""})"),
                           word);
         });
     for (std::thread& thread : threads) thread.join();
@@ -88,7 +88,7 @@ TEST_P(WasiNnSharing, RunInferenceAnswersItsOwnPromptWhateverOtherThreadsSet) {
         while (!stop) EXPECT_EQ(library->set_input(host.ctx(), context, 0, "What is 4+4?"), 0);
     });
     for (int round = 0; round < 50 && !HasFailure(); ++round)
-        EXPECT_THAT(host.ask(context, question, R"({"history": false})"), testing::StartsWith(answer));
+        EXPECT_THAT(host.ask(context, kQuestion, R"({"history": false})"), testing::StartsWith(kAnswer));
     stop = true;
     other.join();
 }

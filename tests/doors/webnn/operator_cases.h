@@ -12,7 +12,7 @@
 namespace headrace::webnn::testing {
 
 using Ints = std::vector<std::int64_t>;
-constexpr DType f32 = DType::f32;  // of most operands
+constexpr DType kF32 = DType::f32;  // of most operands
 
 /// A tensor's type, and its elements as doubles whatever that is.
 struct Elements {

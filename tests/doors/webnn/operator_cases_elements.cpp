@@ -108,7 +108,7 @@ struct Binary {
 };
 
 std::vector<Binary> binary_rows() {
-    constexpr DType f32 = DType::f32, u8 = DType::u8;
+    constexpr DType kF32 = DType::f32, kU8 = DType::u8;
     const Values other{0, 1, 3, 0, 1, 0};
     return {
         {"add", &B::add, [](double a, double b) { return a + b; }},
@@ -117,24 +117,24 @@ std::vector<Binary> binary_rows() {
         {"div", &B::div, [](double a, double b) { return a / b; }},
         {"max", &B::max, [](double a, double b) { return std::max(a, b); }},
         {"min", &B::min, [](double a, double b) { return std::min(a, b); }},
-        {"pow", &B::pow, [](double a, double b) { return std::pow(a, b); }, f32, f32, kPositive},
-        {"equal", &B::equal, [](double a, double b) { return double(a == b); }, f32, u8},
-        {"notEqual", &B::notEqual, [](double a, double b) { return double(a != b); }, f32, u8},
-        {"greater", &B::greater, [](double a, double b) { return double(a > b); }, f32, u8},
-        {"greaterOrEqual", &B::greaterOrEqual, [](double a, double b) { return double(a >= b); }, f32, u8},
-        {"lesser", &B::lesser, [](double a, double b) { return double(a < b); }, f32, u8},
-        {"lesserOrEqual", &B::lesserOrEqual, [](double a, double b) { return double(a <= b); }, f32, u8},
-        {"logicalAnd", &B::logicalAnd, [](double a, double b) { return double(a && b); }, u8, u8, kTruths,
+        {"pow", &B::pow, [](double a, double b) { return std::pow(a, b); }, kF32, kF32, kPositive},
+        {"equal", &B::equal, [](double a, double b) { return double(a == b); }, kF32, kU8},
+        {"notEqual", &B::notEqual, [](double a, double b) { return double(a != b); }, kF32, kU8},
+        {"greater", &B::greater, [](double a, double b) { return double(a > b); }, kF32, kU8},
+        {"greaterOrEqual", &B::greaterOrEqual, [](double a, double b) { return double(a >= b); }, kF32, kU8},
+        {"lesser", &B::lesser, [](double a, double b) { return double(a < b); }, kF32, kU8},
+        {"lesserOrEqual", &B::lesserOrEqual, [](double a, double b) { return double(a <= b); }, kF32, kU8},
+        {"logicalAnd", &B::logicalAnd, [](double a, double b) { return double(a && b); }, kU8, kU8, kTruths,
          other},
-        {"logicalOr", &B::logicalOr, [](double a, double b) { return double(a || b); }, u8, u8, kTruths,
+        {"logicalOr", &B::logicalOr, [](double a, double b) { return double(a || b); }, kU8, kU8, kTruths,
          other},
-        {"logicalXor", &B::logicalXor, [](double a, double b) { return double(!a != !b); }, u8, u8, kTruths,
+        {"logicalXor", &B::logicalXor, [](double a, double b) { return double(!a != !b); }, kU8, kU8, kTruths,
          other},
         {"prelu", &B::prelu, [](double x, double slope) { return x < 0 ? slope * x : x; }},
     };
 }
 
-/// Of rows of three elements.
+/// A reduction of rows of three elements.
 struct Reduction {
     std::string name;
     UnaryMethod method;

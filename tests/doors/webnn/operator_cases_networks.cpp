@@ -12,27 +12,27 @@ std::vector<OperatorCase> product_cases() {
          [](Call& c) {
              return c.builder.matmul(c.input({1, 2}, {1, 2}), c.input({2, 2}, {3, 4, 5, 6}));
          },
-         {{f32, {1, 2}, {13, 16}}}},
+         {{kF32, {1, 2}, {13, 16}}}},
         {"gemm",
          [](Call& c) {
              return c.builder.gemm(c.input({1, 2}, {1, 2}), c.input({1, 2}, {3, 4}), c.input({1}, {4}),
                                    {{"alpha", 2.0}, {"beta", 0.5}, {"bTranspose", true}});
          },
-         {{f32, {1, 1}, {24}}}},
+         {{kF32, {1, 1}, {24}}}},
         {"conv2d",
          [](Call& c) {
              return c.builder.conv2d(c.input({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}),
                                      c.input({1, 1, 2, 2}, {1, 0, 0, 1}), c.input({1}, {0.5}),
                                      {{"padding", Ints{0, 0, 1, 0}}});
          },
-         {{f32, {1, 1, 1, 3}, {4.5, 6.5, 8.5}}}},
+         {{kF32, {1, 1, 1, 3}, {4.5, 6.5, 8.5}}}},
         {"convTranspose2d",
          [](Call& c) {
              return c.builder.convTranspose2d(c.input({1, 1, 1, 2}, {2, 3}),
                                               c.input({1, 1, 2, 2}, {1, 2, 3, 4}), c.input({1}, {1}),
                                               {{"strides", Ints{2, 2}}});
          },
-         {{f32, {1, 1, 2, 4}, {3, 5, 4, 7, 7, 9, 10, 13}}}},
+         {{kF32, {1, 1, 2, 4}, {3, 5, 4, 7, 7, 9, 10, 13}}}},
     };
 }
 
@@ -42,13 +42,13 @@ std::vector<OperatorCase> pooling_cases() {
     return {
         {"averagePool2d",
          [=](Call& c) { return c.builder.averagePool2d(image(c), quarters); },
-         {{f32, {1, 1, 1, 2}, {2.5, 6.75}}}},
+         {{kF32, {1, 1, 1, 2}, {2.5, 6.75}}}},
         {"l2Pool2d",
          [=](Call& c) { return c.builder.l2Pool2d(image(c), quarters); },
-         {{f32, {1, 1, 1, 2}, {std::sqrt(30.0), std::sqrt(191.0)}}}},
+         {{kF32, {1, 1, 1, 2}, {std::sqrt(30.0), std::sqrt(191.0)}}}},
         {"maxPool2d",
          [=](Call& c) { return c.builder.maxPool2d(image(c), quarters); },
-         {{f32, {1, 1, 1, 2}, {4, 9}}}},
+         {{kF32, {1, 1, 1, 2}, {4, 9}}}},
     };
 }
 
@@ -60,24 +60,24 @@ std::vector<OperatorCase> normalization_cases() {
                                                  c.input({2}, {3, 8}), c.input({2}, {1, 3}),
                                                  c.input({2}, {0, 1}), {{"epsilon", 1.0}});
          },
-         {{f32, {1, 2, 2}, {0, 1, 1, 4}}}},
+         {{kF32, {1, 2, 2}, {0, 1, 1, 4}}}},
         {"instanceNormalization",
          [](Call& c) {
              return c.builder.instanceNormalization(c.input({1, 2, 1, 2}, {1, 3, 0, 4}), c.input({2}, {2, 3}),
                                                     c.input({2}, {0, 1}), {{"epsilon", 5.0}});
          },
-         {{f32, {1, 2, 1, 2}, {-2 / std::sqrt(6.0), 2 / std::sqrt(6.0), -1, 3}}}},
+         {{kF32, {1, 2, 1, 2}, {-2 / std::sqrt(6.0), 2 / std::sqrt(6.0), -1, 3}}}},
         {"layerNormalization",
          [](Call& c) {
              return c.builder.layerNormalization(c.input({2, 2}, {1, 3, 0, 4}), c.input({2}, {2, 3}),
                                                  c.input({2}, {0, 1}), {{"axes", Ints{1}}, {"epsilon", 5.0}});
          },
-         {{f32, {2, 2}, {-2 / std::sqrt(6.0), 1 + 3 / std::sqrt(6.0), -4 / 3.0, 3}}}},
+         {{kF32, {2, 2}, {-2 / std::sqrt(6.0), 1 + 3 / std::sqrt(6.0), -4 / 3.0, 3}}}},
         {"softmax",
          [](Call& c) {
              return c.builder.softmax(c.input({1, 2}, {0, std::log(3.0)}), 1);
          },
-         {{f32, {1, 2}, {0.25, 0.75}}}},
+         {{kF32, {1, 2}, {0.25, 0.75}}}},
     };
 }
 
@@ -120,13 +120,13 @@ std::vector<OperatorCase> gru_cases() {
              return c.builder.gru(x, gates(c, kWeight, {1}, 3), gates(c, kRecurrent, {1}, 3), 2, 1, {},
                                   {{"returnSequence", true}});
          },
-         {{f32, {1, 1, 1}, {twice}}, {f32, {2, 1, 1, 1}, {once, twice}}}},
+         {{kF32, {1, 1, 1}, {twice}}, {kF32, {2, 1, 1, 1}, {once, twice}}}},
         {"gruCell",
          [](Call& c) {
              const MLOperand x = c.input({1, 1}, {kFirst}), h = c.input({1, 1}, {kHidden});
              return c.builder.gruCell(x, gates(c, kWeight, {}, 3), gates(c, kRecurrent, {}, 3), h, 1);
          },
-         {{f32, {1, 1}, {gru_step(kFirst, kHidden)}}}},
+         {{kF32, {1, 1}, {gru_step(kFirst, kHidden)}}}},
     };
 }
 
@@ -140,16 +140,16 @@ std::vector<OperatorCase> lstm_cases() {
              return c.builder.lstm(x, gates(c, kWeight, {1}, 4), gates(c, kRecurrent, {1}, 4), 2, 1, {},
                                    {{"returnSequence", true}});
          },
-         {{f32, {1, 1, 1}, {twice.hidden}},
-          {f32, {1, 1, 1}, {twice.cell}},
-          {f32, {2, 1, 1, 1}, {once.hidden, twice.hidden}}}},
+         {{kF32, {1, 1, 1}, {twice.hidden}},
+          {kF32, {1, 1, 1}, {twice.cell}},
+          {kF32, {2, 1, 1, 1}, {once.hidden, twice.hidden}}}},
         {"lstmCell",
          [](Call& c) {
              const MLOperand x = c.input({1, 1}, {kFirst}), h = c.input({1, 1}, {kHidden}),
                              cell = c.input({1, 1}, {kCell});
              return c.builder.lstmCell(x, gates(c, kWeight, {}, 4), gates(c, kRecurrent, {}, 4), h, cell, 1);
          },
-         {{f32, {1, 1}, {step.hidden}}, {f32, {1, 1}, {step.cell}}}},
+         {{kF32, {1, 1}, {step.hidden}}, {kF32, {1, 1}, {step.cell}}}},
     };
 }
 

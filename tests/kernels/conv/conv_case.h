@@ -191,7 +191,7 @@ inline void expect_conv(const ConvShape& s, int nth, Activation activation = Act
     std::vector<float> winograd_y;
     if (can_winograd(g)) winograd_y = nhwc_result(g, NhwcKernel::winograd, nth, side);
 
-    // Of the sum's rounding, which grows with the root of its length.
+    // The sum's rounding, which grows with the root of its length.
     const double length = static_cast<double>(s.in_channels / s.groups * s.kernel_h * s.kernel_w);
     const double rounding = 1e-5 * std::max(1.0, std::sqrt(length / 256));
     size_t at = 0;

@@ -7,7 +7,7 @@
 namespace headrace::kernels {
 namespace {
 
-// Of what a thread computes at most, in pixels times channels.
+// The most that a thread computes, in pixels times channels.
 size_t largest_share(const ConvExtent& extent, int nth) {
     size_t largest = 0;
     for (int ith = 0; ith < nth; ++ith) {

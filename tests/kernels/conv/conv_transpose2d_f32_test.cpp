@@ -9,6 +9,7 @@
 #include "kernels/each_target.h"
 #include "kernels/guarded.h"
 #include "kernels/matrix.h"
+#include "kernels/peak_memory.h"
 
 namespace headrace::kernels {
 namespace {
@@ -182,6 +183,32 @@ TEST(ConvTranspose2dF32, CutsColumnsOffAndTakesWideRowsInPieces) {
                                       1),
                           true, 2);
     });
+}
+
+TEST(ConvTranspose2dF32, TakesTheTapsOfALargeFilterInPieces) {
+    for_each_target([] {
+        expect_result(with_output({.in_channels = 2,
+                                   .in_h = 2,
+                                   .in_w = 600,
+                                   .out_channels = 3,
+                                   .kernel_h = 30,
+                                   .kernel_w = 31,
+                                   .stride_h = 2},
+                                  0),
+                      true, 1);
+    });
+}
+
+TEST(ConvTranspose2dF32, KeepsFewProductsOfALargeFilter) {
+    ConvTranspose2dArgs g = with_output(
+        {.in_channels = 1, .in_h = 1, .in_w = 4000, .out_channels = 1, .kernel_h = 64, .kernel_w = 64}, 0);
+    const auto x = random_floats(g.in_w, 1), w = random_floats(g.taps(), 2);
+    std::vector<float> y(g.out_h * g.out_w);
+    g.x = x.data(), g.w = w.data(), g.y = y.data();
+    if (!testing::reset_peak_memory()) GTEST_SKIP() << "this system does not count the most memory anew";
+    const std::size_t before = testing::peak_memory_kib();
+    conv_transpose2d_f32(g, 0, 1);
+    EXPECT_LT(testing::peak_memory_kib(), before + 32 * 1024) << "all products are 64 MiB";
 }
 
 TEST(ConvTranspose2dF32, KeepsNaNAndInfinityWhereTheyReach) {

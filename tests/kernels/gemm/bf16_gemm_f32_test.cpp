@@ -11,7 +11,7 @@
 #include "kernels/each_target.h"
 #include "kernels/gemm/block_product.h"
 #include "kernels/guarded.h"
-#include "kernels/halves.h"
+#include "kernels/half_floats.h"
 
 namespace headrace::kernels {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using testing::BlockCase;
 using testing::BlockProduct;
 using testing::Guarded;
-using testing::Halves;
+using testing::PackedHalfFloats;
 
 float rounded(float x) { return bfloat_to_float(float_to_bfloat(x)); }
 
@@ -33,7 +33,7 @@ void expect_product(const BlockCase& t, bool transposed, int nth, Guarded::Side 
     SCOPED_TRACE(::testing::Message() << t.m << "x" << t.n << "x" << t.k << (transposed ? " transposed" : "")
                                       << " threads " << nth);
     BlockProduct product(t);
-    const Halves b(t.n, t.k, true, transposed, packed_bf16_bytes(t.k, t.n), pack_bf16);
+    const PackedHalfFloats b(t.n, t.k, true, transposed, packed_bf16_bytes(t.k, t.n), pack_bf16);
     Guarded packed(b.packed, side), bias(product.bias, side);
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)

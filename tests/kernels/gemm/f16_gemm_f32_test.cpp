@@ -8,7 +8,7 @@
 #include "kernels/each_target.h"
 #include "kernels/gemm/block_product.h"
 #include "kernels/guarded.h"
-#include "kernels/halves.h"
+#include "kernels/half_floats.h"
 
 namespace headrace::kernels {
 namespace {
@@ -17,13 +17,14 @@ using testing::BlockCase;
 using testing::BlockProduct;
 using testing::for_each_target;
 using testing::Guarded;
-using testing::Halves;
+using testing::PackedHalfFloats;
 
 void expect_product(const BlockCase& t, bool is_bf16, bool transposed, int nth, Guarded::Side side) {
     SCOPED_TRACE(::testing::Message() << t.m << "x" << t.n << "x" << t.k << (is_bf16 ? " bf16" : " f16")
                                       << (transposed ? " transposed" : "") << " threads " << nth);
     BlockProduct product(t);
-    const Halves b(t.n, t.k, is_bf16, transposed, packed_halves_bytes(t.k, t.n), pack_halves);
+    const PackedHalfFloats b(t.n, t.k, is_bf16, transposed, packed_half_float_bytes(t.k, t.n),
+                             pack_half_floats);
     Guarded packed(b.packed, side), bias(product.bias, side);
     const GemmArgs g = product.args(bias.data());
     for (int ith = 0; ith < nth; ++ith)
@@ -66,7 +67,7 @@ TEST(HalfGemm, KeepsInfinitiesNaNsAndSubnormals) {
             // f16: infinity, a NaN, the least subnormal, the largest.
             const std::uint16_t b[] = {0x7c00, 0x7e00, 0x0001, 0x7bff};
             alignas(64) std::uint16_t packed[16];
-            pack_halves(b, 4, 1, 1, 4, packed);
+            pack_half_floats(b, 4, 1, 1, 4, packed);
             const std::vector<float> a(m, 2.0f);
             std::vector<float> c(m * 4);
             GemmArgs g;

@@ -62,21 +62,21 @@ TEST(GemvArgs, MultiplyRowsOfAMatrixInF32) {
     });
 }
 
-TEST(GemvArgs, MultiplyHalvesByTheirExactValues) {
+TEST(GemvArgs, MultiplyHalfFloatsByTheirExactValues) {
     for_each_target([] {
         for (const bool is_bf16 : {false, true})
             for (const Guarded::Side side : kSides)
                 for (const Size& size : kSizes) {
                     const std::vector<float> values = random_floats(size.n * size.k, 3);
                     std::vector<float> bits((values.size() + 1) / 2);  // floats, so that pages can guard them
-                    auto* halves = reinterpret_cast<std::uint16_t*>(bits.data());
+                    auto* half_floats = reinterpret_cast<std::uint16_t*>(bits.data());
                     for (size_t i = 0; i < values.size(); ++i)
-                        halves[i] = is_bf16 ? float_to_bfloat(values[i]) : float_to_half(values[i]);
+                        half_floats[i] = is_bf16 ? float_to_bfloat(values[i]) : float_to_half(values[i]);
                     Guarded memory(bits, side);
                     expect_product(
                         size, side,
                         [&](size_t j, size_t l) {
-                            const std::uint16_t half = halves[j * size.k + l];
+                            const std::uint16_t half = half_floats[j * size.k + l];
                             return is_bf16 ? bfloat_to_float(half) : half_to_float(half);
                         },
                         [&](const GemvArgs& g) {

@@ -232,7 +232,7 @@ TEST_F(RoundedAttention, DoesNotReadHiddenKeys) {
     expect_as_many_keys_as_any_query_sees(true);
 }
 
-// Of a pair of values one may be hidden, and no number.
+// One of a pair of values may be hidden, and NaN.
 TEST_F(RoundedAttention, KeepsWhatIsHiddenOutOfPairs) {
     constexpr size_t m = 100, n = 99, width = 8;
     const std::vector<float> q = random_floats(m * width, 1), k = random_floats(n * width, 2);

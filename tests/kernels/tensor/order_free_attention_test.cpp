@@ -107,11 +107,11 @@ struct Sequence {
     std::vector<std::uint16_t> k, v;
 };
 
-std::vector<std::uint16_t> random_halves(std::size_t count, float size, std::mt19937& random) {
+std::vector<std::uint16_t> random_half_floats(std::size_t count, float size, std::mt19937& random) {
     std::normal_distribution<float> normal(0, size);
-    std::vector<std::uint16_t> halves(count);
-    for (std::uint16_t& half : halves) half = testing::stored<std::uint16_t>(normal(random));
-    return halves;
+    std::vector<std::uint16_t> made(count);
+    for (std::uint16_t& half : made) half = testing::stored<std::uint16_t>(normal(random));
+    return made;
 }
 
 Sequence sequence_of(const CacheShape& shape, float largest) {
@@ -119,8 +119,8 @@ Sequence sequence_of(const CacheShape& shape, float largest) {
     std::normal_distribution<float> normal;
     Sequence made{shape, std::vector<float>(shape.tokens * shape.heads * shape.width), {}, {}};
     for (float& x : made.q) x = normal(random);
-    made.k = random_halves(shape.keys * shape.kv_heads * shape.width, 1, random);
-    made.v = random_halves(shape.keys * shape.kv_heads * shape.width_v, 1, random);
+    made.k = random_half_floats(shape.keys * shape.kv_heads * shape.width, 1, random);
+    made.v = random_half_floats(shape.keys * shape.kv_heads * shape.width_v, 1, random);
     made.v[made.v.size() / 2] = testing::stored<std::uint16_t>(largest);
     return made;
 }
@@ -141,8 +141,8 @@ std::vector<float> run_in(const Surroundings& around, const Sequence& own, Atten
     const CacheShape& s = own.shape;
     const std::size_t tokens = around.before + s.tokens + around.after, row = s.kv_heads * s.width,
                       row_v = s.kv_heads * s.width_v, row_q = s.heads * s.width;
-    std::vector<std::uint16_t> k = random_halves(around.cache * row, 1, random),
-                               v = random_halves(around.cache * row_v, around.other_values, random);
+    std::vector<std::uint16_t> k = random_half_floats(around.cache * row, 1, random),
+                               v = random_half_floats(around.cache * row_v, around.other_values, random);
     std::vector<float> q(tokens * row_q, 0.7f), o(tokens * s.heads * s.width_v, -7);
     std::copy(own.q.begin(), own.q.end(), q.begin() + static_cast<std::ptrdiff_t>(around.before * row_q));
     std::vector<std::uint16_t> mask(tokens * around.cache, kNotSeen);

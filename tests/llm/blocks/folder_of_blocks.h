@@ -56,7 +56,8 @@ struct TestText {
     }
 };
 
-/// Of all blocks of a folder, those on their way, too, each file once. Nobody changes them meanwhile.
+/// Bytes of all blocks of a folder, also of those that are being written. The folder must not change
+/// meanwhile.
 inline std::uint64_t bytes_of_blocks(const std::string& folder) {
     const auto lock = FolderLedger::lock(folder, std::chrono::seconds(20));
     if (!lock.ok()) return 0;

@@ -52,13 +52,13 @@ TEST(TriggerPattern, LimitsWordsOfWhichRegularExpressionsAreMade) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-constexpr std::size_t longest = std::size_t{4} << 10;  // the sanitizer itself ends at 65,536 nested calls
+constexpr std::size_t kLongest = std::size_t{4} << 10;  // the sanitizer itself ends at 65,536 nested calls
 #else
-constexpr std::size_t longest = kMostSearchedForTriggers;
+constexpr std::size_t kLongest = kMostSearchedForTriggers;
 #endif
 
 TEST(TriggerPattern, IsMatchedAgainstTheLongestTextOnALargeStackThread) {
-    const std::string text(longest, 'a');
+    const std::string text(kLongest, 'a');
     for (const char* pattern : {"[^]*b", "[^]*?b", "(a)*b", "(?:aa)*b", "(?:(a)(a))*b"}) {
         ASSERT_EQ(refusal(whole(pattern)), "") << pattern;
         bool matches = true;

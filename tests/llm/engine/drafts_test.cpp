@@ -9,20 +9,20 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const SpeculationSettings on{.enabled = true, .n_max = 8, .ngram_size = 2};
+const SpeculationSettings kOn{.enabled = true, .n_max = 8, .ngram_size = 2};
 
 TEST(Drafts, ProposeWhatFollowedTheSameTokensBefore) {
-    Drafts drafts(on);
+    Drafts drafts(kOn);
     EXPECT_THAT(drafts.propose({1, 2, 3, 4, 5, 6, 7, 1, 2}, 8), ElementsAre(3, 4, 5, 6));
 }
 
 TEST(Drafts, ContinueAShortPeriodBeyondTheHistory) {
-    Drafts drafts(on);
+    Drafts drafts(kOn);
     EXPECT_THAT(drafts.propose({9, 1, 2, 1, 2, 1, 2}, 4), ElementsAre(1, 2, 1, 2));
 }
 
 TEST(Drafts, AreEmptyWithoutARepetitionOrWhenOff) {
-    Drafts drafts(on), off({.enabled = false});
+    Drafts drafts(kOn), off({.enabled = false});
     EXPECT_THAT(drafts.propose({1, 2, 3, 4, 5}, 8), IsEmpty());
     EXPECT_THAT(drafts.propose({1}, 8), IsEmpty());
     EXPECT_THAT(drafts.propose({1, 2, 3, 1, 2}, 0), IsEmpty());
@@ -30,7 +30,7 @@ TEST(Drafts, AreEmptyWithoutARepetitionOrWhenOff) {
 }
 
 TEST(Drafts, GrowWhileTheyAreRight) {
-    Drafts drafts(on);
+    Drafts drafts(kOn);
     const Tokens history{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2};
     EXPECT_EQ(drafts.propose(history, 8).size(), 4u);
     drafts.judge(4, 4);
@@ -40,7 +40,7 @@ TEST(Drafts, GrowWhileTheyAreRight) {
 }
 
 TEST(Drafts, PauseWhenTheModelSeldomAgreesAndTryAgainLater) {
-    Drafts drafts(on);
+    Drafts drafts(kOn);
     const Tokens history{1, 2, 3, 4, 5, 6, 1, 2};
     int proposed = 0;
     for (int i = 0; i < 100; ++i) {
@@ -53,7 +53,7 @@ TEST(Drafts, PauseWhenTheModelSeldomAgreesAndTryAgainLater) {
 }
 
 TEST(Drafts, ForgetAHistoryThatWasCut) {
-    Drafts drafts(on);
+    Drafts drafts(kOn);
     EXPECT_FALSE(drafts.propose({1, 2, 3, 4, 5, 6, 1, 2}, 8).empty());
     drafts.forget();
     EXPECT_THAT(drafts.propose({7, 8, 9, 1, 2}, 8), IsEmpty());

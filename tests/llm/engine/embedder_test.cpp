@@ -12,7 +12,7 @@
 namespace headrace::llm {
 namespace {
 
-const std::string texts[] = {"What is 2+3?", "Tell me a story."};
+const std::string kTexts[] = {"What is 2+3?", "Tell me a story."};
 
 std::vector<TextVectors> embed_all(const std::string& pooling, int normalize) {
     Settings settings = tiny_settings();
@@ -24,7 +24,7 @@ std::vector<TextVectors> embed_all(const std::string& pooling, int normalize) {
     if (!runner.ok()) throw std::runtime_error(runner.error().message);
     settings.request.embd_normalize = normalize;
     const auto vectors =
-        runner.value().embedder->embed({std::begin(texts), std::end(texts)}, settings.request);
+        runner.value().embedder->embed({std::begin(kTexts), std::end(kTexts)}, settings.request);
     if (!vectors.ok()) throw std::runtime_error(vectors.error().message);
     return vectors.value();
 }
@@ -67,7 +67,7 @@ std::shared_ptr<Embedder> started(Settings settings = tiny_settings()) {
 
 /// So many texts that they take seconds, in hundreds of steps.
 EmbeddingRequest large_request() {
-    return {.texts = std::vector<std::string>(20000, texts[0]), .owner = "large"};
+    return {.texts = std::vector<std::string>(20000, kTexts[0]), .owner = "large"};
 }
 
 std::shared_ptr<Embedding> submit(Embedder& embedder, EmbeddingRequest request) {
@@ -84,7 +84,7 @@ TEST(Embedder, EndsARequestWhoseTimeIsOverWhileItWaitsAndWhileItRuns) {
     const auto embedder = started();
     const auto large = submit(*embedder, large_request());
     wait_until_one_runs(*embedder);
-    EmbeddingRequest late{.texts = {texts[0]}, .owner = "late"};
+    EmbeddingRequest late{.texts = {kTexts[0]}, .owner = "late"};
     late.settings.priority = Priority::low;
     late.settings.queue_timeout_ms = 30;
     const auto not_begun = submit(*embedder, late)->wait();
@@ -108,7 +108,7 @@ TEST(Embedder, EndsACancelledRequestAtOnceAndGoesOnWithOthersInThreads) {
     other.join();
     ASSERT_FALSE(vectors.ok());
     EXPECT_EQ(vectors.error().code, Code::cancelled);
-    const auto next = embedder->embed({texts[0]}, tiny_settings().request);
+    const auto next = embedder->embed({kTexts[0]}, tiny_settings().request);
     ASSERT_TRUE(next.ok()) << next.error().message;
     EXPECT_THAT(next.value()[0][0], testing::Pointwise(testing::FloatNear(1e-4f), embed("mean", 2)[0]));
 }
@@ -119,7 +119,7 @@ TEST(Embedder, BreaksOffTheStepOfARequestThatIsCancelled) {
         const auto large = submit(*embedder, large_request());
         wait_until_one_runs(*embedder);
         large->cancel();
-        EXPECT_TRUE(embedder->embed({texts[0]}, tiny_settings().request).ok());
+        EXPECT_TRUE(embedder->embed({kTexts[0]}, tiny_settings().request).ok());
     }
     EXPECT_GT(embedder->statistics().broken_off, 0u);
 }
@@ -129,7 +129,7 @@ TEST(Embedder, TakesNoStepForARequestThatNobodyWants) {
     EmbeddingRequest request = large_request();
     request.settings.timeout_ms = 0;  // over before it begins
     EXPECT_FALSE(submit(*embedder, request)->wait().ok());
-    EXPECT_TRUE(embedder->embed({texts[0]}, tiny_settings().request).ok());
+    EXPECT_TRUE(embedder->embed({kTexts[0]}, tiny_settings().request).ok());
     EXPECT_EQ(embedder->statistics().steps, 1u);
 }
 
@@ -138,7 +138,7 @@ TEST(Embedder, LetsARequestOfAHigherPriorityAndOneOfAnotherOwnerGoFirst) {
     const auto large = submit(*embedder, large_request());
     wait_until_one_runs(*embedder);
     for (const Priority priority : {Priority::high, Priority::normal}) {
-        EmbeddingRequest small{.texts = {texts[1]}, .owner = "small"};
+        EmbeddingRequest small{.texts = {kTexts[1]}, .owner = "small"};
         small.settings.priority = priority;
         ASSERT_TRUE(submit(*embedder, small)->wait().ok());
         EXPECT_EQ(embedder->statistics().running, 1u) << "the large one is not done";
@@ -152,8 +152,8 @@ TEST(Embedder, IsBusyWhenTooManyRequestsWait) {
     const auto embedder = started(settings);
     const auto large = submit(*embedder, large_request());
     wait_until_one_runs(*embedder);
-    const auto waiting = submit(*embedder, {.texts = {texts[0]}, .owner = "large"});
-    const auto rejected = embedder->submit({.texts = {texts[1]}, .owner = "large"});
+    const auto waiting = submit(*embedder, {.texts = {kTexts[0]}, .owner = "large"});
+    const auto rejected = embedder->submit({.texts = {kTexts[1]}, .owner = "large"});
     ASSERT_FALSE(rejected.ok());
     EXPECT_EQ(rejected.error().code, Code::busy);
     EXPECT_EQ(rejected.error().message,

@@ -77,7 +77,7 @@ Tokens some_tokens(std::size_t count) {
     return tokens;
 }
 
-/// Of every token, read in steps of so many.
+/// Logits of every token, read in steps of so many.
 Logits read(Steps& steps, const Tokens& tokens, std::size_t at_once, std::size_t begin = 0) {
     Logits logits;
     for (std::size_t at = begin; at < tokens.size();) {

@@ -14,14 +14,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-const Queue::Clock::time_point start = Queue::Clock::now();
+const Queue::Clock::time_point kStart = Queue::Clock::now();
 
 TEST(Queue, ServesTheHighestPriorityOnly) {
     Queue queue(1s);
-    queue.add(1, Priority::low, "a", start);
-    queue.add(2, Priority::normal, "b", start);
-    queue.add(3, Priority::urgent, "c", start);
-    queue.add(4, Priority::urgent, "d", start);
+    queue.add(1, Priority::low, "a", kStart);
+    queue.add(2, Priority::normal, "b", kStart);
+    queue.add(3, Priority::urgent, "c", kStart);
+    queue.add(4, Priority::urgent, "d", kStart);
     EXPECT_THAT(queue.serving_order(), ElementsAre(3, 4));
     queue.remove(3);
     queue.remove(4);
@@ -34,36 +34,36 @@ TEST(Queue, ServesTheHighestPriorityOnly) {
 
 TEST(Queue, LetsOwnersTakeTurns) {
     Queue queue(1s);
-    for (std::uint64_t id = 1; id <= 3; ++id) queue.add(id, Priority::normal, "many", start);
-    queue.add(4, Priority::normal, "one", start);
+    for (std::uint64_t id = 1; id <= 3; ++id) queue.add(id, Priority::normal, "many", kStart);
+    queue.add(4, Priority::normal, "one", kStart);
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 4, 2, 3));
 }
 
 TEST(Queue, PrefersTheOwnerThatGotLess) {
     Queue queue(1s);
-    queue.add(1, Priority::normal, "a", start);
-    queue.add(2, Priority::normal, "b", start);
+    queue.add(1, Priority::normal, "a", kStart);
+    queue.add(2, Priority::normal, "b", kStart);
     queue.account(1, 100);
     queue.account(2, 10);
-    queue.add(3, Priority::normal, "a", start);
-    queue.add(4, Priority::normal, "b", start);
+    queue.add(3, Priority::normal, "a", kStart);
+    queue.add(4, Priority::normal, "b", kStart);
     queue.remove(1);
     queue.remove(2);
     EXPECT_THAT(queue.serving_order(), ElementsAre(4, 3));
 }
 
-TEST(Queue, DoesNotFavourANewcomerOverThoseWhoWaited) {
+TEST(Queue, DoesNotFavorANewcomerOverThoseWhoWaited) {
     Queue queue(1s);
-    queue.add(1, Priority::normal, "a", start);
+    queue.add(1, Priority::normal, "a", kStart);
     queue.account(1, 1000);
-    queue.add(2, Priority::normal, "new", start);  // starts level with the least served
+    queue.add(2, Priority::normal, "new", kStart);  // starts level with the least served
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 2));
 }
 
 TEST(Queue, KeepsServingWhatHasBegun) {
     Queue queue(1s);
-    queue.add(1, Priority::normal, "a", start);
-    queue.add(2, Priority::normal, "b", start);
+    queue.add(1, Priority::normal, "a", kStart);
+    queue.add(2, Priority::normal, "b", kStart);
     queue.begin(2);
     queue.account(2, 1000);
     EXPECT_THAT(queue.serving_order(), ElementsAre(2, 1));
@@ -71,25 +71,25 @@ TEST(Queue, KeepsServingWhatHasBegun) {
 
 TEST(Queue, RaisesTheOldestOfAPriorityThatGotNothingForTheAgingTime) {
     Queue queue(1s);
-    queue.add(1, Priority::low, "a", start);
-    queue.add(2, Priority::low, "b", start);
-    queue.add(3, Priority::high, "c", start);
-    queue.served({3}, start + 900ms);
+    queue.add(1, Priority::low, "a", kStart);
+    queue.add(2, Priority::low, "b", kStart);
+    queue.add(3, Priority::high, "c", kStart);
+    queue.served({3}, kStart + 900ms);
     EXPECT_THAT(queue.serving_order(), ElementsAre(3));
-    queue.served({3}, start + 1100ms);
+    queue.served({3}, kStart + 1100ms);
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 3));
-    queue.served({1, 3}, start + 1200ms);
+    queue.served({1, 3}, kStart + 1200ms);
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 3));  // one at a time
     queue.remove(1);
-    queue.served({3}, start + 2300ms);
+    queue.served({3}, kStart + 2300ms);
     EXPECT_THAT(queue.serving_order(), ElementsAre(2, 3));
 }
 
 TEST(Queue, DoesNotAgeAPriorityThatIsServedNowAndThen) {
     Queue queue(1s);
-    queue.add(1, Priority::low, "a", start);
+    queue.add(1, Priority::low, "a", kStart);
     for (int i = 1; i < 10; ++i) {
-        const auto now = start + i * 900ms;
+        const auto now = kStart + i * 900ms;
         queue.add(100, Priority::high, "c", now);
         queue.served({100}, now);
         EXPECT_THAT(queue.serving_order(), ElementsAre(100)) << i;
@@ -179,7 +179,7 @@ protected:
     Queue queue_{1s};
     std::map<std::uint64_t, Known> known_;
     std::mt19937 random_{GetParam()};
-    Queue::Clock::time_point now_ = start;
+    Queue::Clock::time_point now_ = kStart;
     std::uint64_t last_ = 0;
     int begun_ = 0;
 };
@@ -189,7 +189,7 @@ TEST_P(QueueHistory, KeepsTheOrderAndServesEverybodyInTheEnd) {
         step();
         ASSERT_NO_FATAL_FAILURE(check()) << i;
     }
-    // Whoever is there now is served once, however many urgent ones keep coming.
+    // Every request that waits now is served once, however many urgent ones keep coming.
     std::vector<std::uint64_t> waiting;
     for (const auto& [id, one] : known_) waiting.push_back(id);
     for (int i = 0; i < 1000 && !waiting.empty(); ++i) {

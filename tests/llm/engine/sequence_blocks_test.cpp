@@ -233,7 +233,7 @@ TEST_P(SequenceBlocks, BehindTokensThatWereDroppedAreNotOffered) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, SequenceBlocks,
-                         testing::Values(Form{"halves"}, Form{"eight_bits", GGML_TYPE_Q8_0},
+                         testing::Values(Form{"half_floats"}, Form{"eight_bits", GGML_TYPE_Q8_0},
                                          Form{"transposed_values", GGML_TYPE_F16,
                                               LLAMA_FLASH_ATTN_TYPE_DISABLED}),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -10,7 +10,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr std::size_t megabyte = 1u << 20;
+constexpr std::size_t kMegabyte = 1u << 20;
 
 class SequencesTest : public testing::Test {
 protected:
@@ -127,7 +127,7 @@ TEST_F(SequencesTest, RefusesToShiftWhatItDoesNotHold) {
 }
 
 TEST_F(SequencesTest, RestoresAnEvictedPromptFromRam) {
-    make(megabyte);
+    make(kMegabyte);
     const Tokens prompt = story(40);
     ASSERT_GT(prompt.size(), 40u);
     const auto first = acquire(prompt);
@@ -142,7 +142,7 @@ TEST_F(SequencesTest, RestoresAnEvictedPromptFromRam) {
 }
 
 TEST_F(SequencesTest, SavesWhatGivesWayToARestoredPrompt) {
-    make(megabyte);
+    make(kMegabyte);
     const Tokens first = most_of_the_context(5), second = most_of_the_context(6);
     const auto one = acquire(first);
     read(one.id, first);
@@ -162,7 +162,7 @@ TEST_F(SequencesTest, SavesWhatGivesWayToARestoredPrompt) {
 }
 
 TEST_F(SequencesTest, KeepsItsVariantWhereASavedPromptFindsNoRoom) {
-    make(megabyte);
+    make(kMegabyte);
     constexpr std::uint64_t variant = 7;
     const Tokens prompt = most_of_the_context(5), busy = most_of_the_context(6);
     const auto first = acquire(prompt, variant);
@@ -190,7 +190,7 @@ TEST_F(SequencesTest, ForgetsAnEvictedPromptWithoutRam) {
 }
 
 TEST_F(SequencesTest, ForgetsWhatNobodyUsedSinceThen) {
-    make(megabyte);
+    make(kMegabyte);
     const Tokens prompt = story(40);
     const auto first = acquire(prompt);
     read(first.id, prompt);

@@ -202,7 +202,7 @@ TEST(ParameterAdjustments, RefuseImpossibleModels) {
     EXPECT_FALSE(Adjusted(Settings{}, 100, 0).status.ok());
 }
 
-TEST(ParameterRules, BatchInvarianceNeedsAttentionOverHalves) {
+TEST(ParameterRules, BatchInvarianceNeedsAttentionOverHalfFloats) {
     EXPECT_THAT(ReadRules(R"({"batch_invariant": true, "type_k": "q8_0"})").error,
                 HasSubstr("'batch_invariant' needs caches of f16, and 'type_k' is q8_0"));
     EXPECT_THAT(ReadRules(R"({"batch_invariant": true, "flash_attn": "off"})").error,

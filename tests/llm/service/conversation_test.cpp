@@ -15,14 +15,14 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// A template of a model that thinks first, unless it is told not to.
-constexpr const char* thinking = R"({%- for m in messages -%}
+constexpr const char* kThinking = R"({%- for m in messages -%}
 <|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>
 {% endfor -%}
 {%- if add_generation_prompt -%}<|im_start|>assistant
 {% if enable_thinking %}<think>{% else %}<think></think>{% endif %}{%- endif -%})";
 
-constexpr const char* weather = R"([{"type": "function", "function": {
+constexpr const char* kWeather = R"([{"type": "function", "function": {
     "name": "get_weather", "description": "tells the weather",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}])";
 
@@ -112,7 +112,7 @@ TEST(Conversation, LeavesOutNoCallWithoutItsResults) {
     EXPECT_GT(prompt.value().dropped, 0u);
     EXPECT_EQ(prompt.value().dropped % 4, 0u) << "whole turns";
     EXPECT_EQ(prompt.value().messages.front().role, "user");
-    // Of a turn that is too long itself the last calls stay, with their results.
+    // A turn that is too long itself keeps its last calls, with their results.
     messages = {{"user", "Begin."}};
     for (int i = 0; i < 40; ++i) messages.insert(messages.end(), {call, {"tool", long_text}});
     const auto shorter = make_prompt(engine->model(), messages, engine->context_size(), settings);
@@ -123,10 +123,10 @@ TEST(Conversation, LeavesOutNoCallWithoutItsResults) {
 
 TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
     Parameters request = {{"ignore_eos", true}};
-    EXPECT_THAT(ask({{"chat_template", thinking}}, request).text, Not(HasSubstr("</think>")));
+    EXPECT_THAT(ask({{"chat_template", kThinking}}, request).text, Not(HasSubstr("</think>")));
     request.set("reasoning_budget_tokens", 3);
     request.set("reasoning_budget_message", "Enough.");
-    const Reply reply = ask({{"chat_template", thinking}}, request);
+    const Reply reply = ask({{"chat_template", kThinking}}, request);
     EXPECT_THAT(reply.text, HasSubstr("Enough.</think>"));
     EXPECT_THAT(reply.reasoning, HasSubstr("Enough."));
     EXPECT_THAT(reply.content, Not(HasSubstr("Enough.")));
@@ -134,9 +134,9 @@ TEST(Conversation, EndsThoughtsThatReachTheirBudget) {
 
 TEST(Conversation, CallsAToolWhereItMustOrMay) {
     const auto reply_for = [](const char* text, const char* choice) {
-        Parameters request = Parameters::from_json(fmt::format(R"({{"tools": {}}})", weather));
+        Parameters request = Parameters::from_json(fmt::format(R"({{"tools": {}}})", kWeather));
         request.set("tool_choice", choice);
-        const Reply reply = ask({{"chat_template", calling}}, request, text);
+        const Reply reply = ask({{"chat_template", kCalling}}, request, text);
         EXPECT_THAT(reply.text, Not(HasSubstr("assistant"))) << "the prompt's end is not written again";
         return reply;
     };
@@ -149,17 +149,17 @@ TEST(Conversation, CallsAToolWhereItMustOrMay) {
     EXPECT_EQ(reply_for("What is 2+3?", "auto").stop_reason, StopReason::end_of_answer);
 }
 
-constexpr const char* dice = R"({"tools": [{"type": "function", "function": {"name": "roll", "parameters":
+constexpr const char* kDice = R"({"tools": [{"type": "function", "function": {"name": "roll", "parameters":
     {"type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}}}]})";
 
 TEST(Conversation, WritesNothingButTheCallThatIsForced) {
-    Parameters request = Parameters::from_json(dice);
+    Parameters request = Parameters::from_json(kDice);
     request.set("n_predict", 100);
-    EXPECT_TRUE(ask({{"chat_template", calling}}, request, "What is 2+3?").tool_calls.empty());
+    EXPECT_TRUE(ask({{"chat_template", kCalling}}, request, "What is 2+3?").tool_calls.empty());
     request.set("tool_choice", "required");
     for (const char* format : {"deepseek", "none"}) {
         request.set("reasoning_format", format);
-        const Reply reply = ask({{"chat_template", calling}}, request, "What is 2+3?");
+        const Reply reply = ask({{"chat_template", kCalling}}, request, "What is 2+3?");
         EXPECT_EQ(reply.text.find_first_not_of(" \n"), reply.text.find("<tool_call>")) << reply.text;
         ASSERT_EQ(reply.tool_calls.size(), 1u) << reply.text;
         EXPECT_EQ(reply.tool_calls[0].name, "roll");
@@ -169,7 +169,7 @@ TEST(Conversation, WritesNothingButTheCallThatIsForced) {
 }
 
 TEST(Conversation, ForcesNoCallWhereTheTemplateHasNone) {
-    Parameters request = Parameters::from_json(dice);
+    Parameters request = Parameters::from_json(kDice);
     request.set("tool_choice", "required");
     try {
         ask({}, request);

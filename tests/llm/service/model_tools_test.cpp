@@ -144,7 +144,7 @@ TEST(MessageParts, AddUpToTheWholeMessage) {
 }
 
 TEST(MessageParts, OfToolCallsBeginWithTheirNames) {
-    LanguageModel model = load_with_tools({{"chat_template", calling}});
+    LanguageModel model = load_with_tools({{"chat_template", kCalling}});
     const Parameters forced = Parameters::from_json(
         R"({"tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object",
             "properties": {"city": {"type": "string"}}, "required": ["city"]}}}], "tool_choice": "required"})");

@@ -34,7 +34,7 @@ class AttentionOfHosts : public ::testing::Environment {
 [[maybe_unused]] const auto* const kAttentionOfHosts =
     ::testing::AddGlobalTestEnvironment(new AttentionOfHosts);
 
-constexpr const char* story = "Tell me a story about a fox.";
+constexpr const char* kStory = "Tell me a story about a fox.";
 
 Settings on_hosts(const std::vector<std::string>& hosts, const std::vector<float>& split = {}) {
     Settings settings = tiny_settings();
@@ -94,13 +94,13 @@ TEST(Placement, LeavesOutWhatFitsNowhere) {
 
 TEST(RemoteModel, OnOneToThreeHostsGeneratesTheLocalModelsTokens) {
     const RpcServer servers[3];
-    const Tokens local = tokens_of(*local_engine(), story);
+    const Tokens local = tokens_of(*local_engine(), kStory);
     ASSERT_GT(local.size(), 20u);
     std::vector<std::string> hosts;
     for (const RpcServer& server : servers) {
         hosts.push_back(server.device());
         const auto engine = tiny_engine(on_hosts(hosts, std::vector<float>(hosts.size(), 1)));
-        EXPECT_EQ(tokens_of(*engine, story), local) << hosts.size();
+        EXPECT_EQ(tokens_of(*engine, kStory), local) << hosts.size();
         EXPECT_EQ(engine->model().hosts().size(), hosts.size());
         for (const auto& host : engine->model().hosts()) EXPECT_GT(host->traffic().round_trips, local.size());
     }
@@ -113,7 +113,7 @@ TEST(RemoteModel, InSeveralFilesIsPlacedAsOneInASingleFile) {
     const auto runner = open_runner(split.part(0), settings);
     ASSERT_TRUE(runner.ok()) << runner.error().message;
     EXPECT_EQ(runner.value().engine->model().hosts().size(), 1u) << "one has room for all";
-    EXPECT_EQ(tokens_of(*runner.value().engine, story), tokens_of(*local_engine(), story));
+    EXPECT_EQ(tokens_of(*runner.value().engine, kStory), tokens_of(*local_engine(), kStory));
 }
 
 TEST(RemoteModel, KeepsToOneHostWhenThatHasRoomForAll) {
@@ -253,7 +253,7 @@ TEST(RemoteModel, LosesItsHostInTheMiddleOfAnAnswerAndIsLoadedAgainWhenItIsBack)
     RpcServer server;
     LanguageModel model =
         LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(server.device()))});
-    headrace::Generation answer = model.stream(story);
+    headrace::Generation answer = model.stream(kStory);
     ASSERT_TRUE(answer.next());
     server.stop();
     const auto start = Clock::now();
@@ -290,9 +290,9 @@ TEST(RemoteModel, ThatIsLoadedAgainDoesNotUndoASwapMadeMeanwhile) {
     LanguageModel model =
         LanguageModel::load(tiny_model(), {.parameters = Parameters::from_json(config_of(relay.device()))});
     set(breaks);
-    EXPECT_NE(thrown_error([&] { model.generate(story); }).message, "") << "the host is lost";
+    EXPECT_NE(thrown_error([&] { model.generate(kStory); }).message, "") << "the host is lost";
     set(holds);
-    std::thread waiting([&] { EXPECT_EQ(thrown_error([&] { model.generate(story); }).message, ""); });
+    std::thread waiting([&] { EXPECT_EQ(thrown_error([&] { model.generate(kStory); }).message, ""); });
     {
         std::unique_lock lock(mutex);
         EXPECT_TRUE(changed.wait_for(lock, 20s, [&] { return held; })) << "the model is being loaded again";
@@ -312,7 +312,7 @@ TEST(RemoteModel, GivesEachOfManyRequestsTheErrorWhenTheHostIsLost) {
     RpcServer server;
     const auto engine = tiny_engine(on_hosts({server.device()}));
     std::vector<std::shared_ptr<Generation>> running;
-    for (int i = 0; i < 20; ++i) running.push_back(ask(*engine, question(*engine, story)));
+    for (int i = 0; i < 20; ++i) running.push_back(ask(*engine, question(*engine, kStory)));
     ASSERT_TRUE(running.front()->next().ok()) << "they have begun";
     server.stop();
     int failed = 0;
@@ -323,7 +323,7 @@ TEST(RemoteModel, GivesEachOfManyRequestsTheErrorWhenTheHostIsLost) {
         EXPECT_THAT(outcome.detail, HasSubstr("was lost"));
     }
     EXPECT_GT(failed, 0);
-    EXPECT_FALSE(engine->submit(question(*engine, story)).ok());
+    EXPECT_FALSE(engine->submit(question(*engine, kStory)).ok());
 }
 
 TEST(RemoteModel, ARequestsDeadlineHoldsWhileItsHostHangs) {
@@ -334,7 +334,7 @@ TEST(RemoteModel, ARequestsDeadlineHoldsWhileItsHostHangs) {
     RequestSettings settings = tiny_settings().request;
     settings.timeout_ms = 400;
     const auto start = Clock::now();
-    const Outcome outcome = ask(*engine, question(*engine, story, settings))->wait();
+    const Outcome outcome = ask(*engine, question(*engine, kStory, settings))->wait();
     EXPECT_EQ(outcome.reason, StopReason::timed_out);
     EXPECT_THAT(outcome.detail, HasSubstr("timeout_ms 400"));
     EXPECT_LT(Clock::now() - start, 20s);
@@ -352,35 +352,35 @@ TEST(RemoteModel, ForVectorsKeepsARequestsDeadlineWhileItsHostHangs) {
     ASSERT_TRUE(runner.ok()) << runner.error().message;
     Embedder& embedder = *runner.value().embedder;
     RequestSettings request;
-    const auto expected = embedder.embed({story}, request);
+    const auto expected = embedder.embed({kStory}, request);
     ASSERT_TRUE(expected.ok()) << expected.error().message;
     server.freeze();
     request.timeout_ms = 400;
     const auto start = Clock::now();
-    const auto late = embedder.embed({story}, request);
+    const auto late = embedder.embed({kStory}, request);
     ASSERT_FALSE(late.ok());
     EXPECT_EQ(late.error().code, Code::timed_out);
     EXPECT_LT(Clock::now() - start, 20s);
     server.thaw();
-    const auto again = embedder.embed({story}, RequestSettings());
+    const auto again = embedder.embed({kStory}, RequestSettings());
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(again.value(), expected.value()) << "a host that was only slow is still there";
 }
 
 TEST(RemoteModel, TwoModelsOnOneHostDoNotDisturbEachOther) {
     const RpcServer server;
-    const Tokens expected = tokens_of(*local_engine(), story);
+    const Tokens expected = tokens_of(*local_engine(), kStory);
     Settings settings = on_hosts({server.device()});
     const auto first = tiny_engine(settings);
-    EXPECT_EQ(tokens_of(*first, story), expected);
+    EXPECT_EQ(tokens_of(*first, kStory), expected);
     for (int i = 0; i < 3; ++i) {
         settings.context.n_ctx += 256;
         const auto second = tiny_engine(settings);
-        const auto other = ask(*second, question(*second, story));
-        EXPECT_EQ(tokens_of(*first, story), expected);
+        const auto other = ask(*second, question(*second, kStory));
+        EXPECT_EQ(tokens_of(*first, kStory), expected);
         EXPECT_EQ(other->wait().tokens, expected);
     }  // its memory is freed there
-    EXPECT_EQ(tokens_of(*first, story), expected);
+    EXPECT_EQ(tokens_of(*first, kStory), expected);
 }
 
 TEST(RemoteModel, AHostThatSendsGarbageFailsRequestsAndNothingElse) {
@@ -406,7 +406,7 @@ TEST(RemoteModel, AHostThatSendsGarbageFailsRequestsAndNothingElse) {
         lies = true;
         Engine& engine = *runner.value().engine;
         for (int i = 0; i < 2; ++i)
-            if (auto generation = engine.submit(question(engine, story)); generation.ok())
+            if (auto generation = engine.submit(question(engine, kStory)); generation.ok())
                 generation.value()->wait();
         lost += engine.is_lost();
     }

@@ -15,7 +15,7 @@
 namespace headrace::llm {
 namespace {
 
-constexpr std::array signals{SIGINT, SIGTERM, SIGPIPE};
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGPIPE};
 std::atomic<int> g_signals = 0;
 
 using Handlers = std::array<struct sigaction, 32>;
@@ -36,12 +36,12 @@ bool same(const Handlers& a, const Handlers& b) {
 const char* serve_under_signals() {
     struct sigaction action {};
     action.sa_handler = [](int) { ++g_signals; };
-    for (const int signal : signals) sigaction(signal, &action, nullptr);
+    for (const int signal : kSignals) sigaction(signal, &action, nullptr);
     const Handlers before = current_handlers();
     std::atomic<bool> over = false;
     std::thread sender([&] {
         for (std::size_t i = 0; !over; ++i) {
-            kill(getpid(), signals[i % signals.size()]);
+            kill(getpid(), kSignals[i % kSignals.size()]);
             std::this_thread::sleep_for(std::chrono::microseconds(300));
         }
     });

@@ -106,7 +106,7 @@ TEST(DeviceTensors, AndMemoryOfTheHostTakeTurnsInOneSession) {
     }
 }
 
-/// Of a graph that is cut: an input that both read, one that only the CPU reads, and outputs that are the
+/// A graph that is cut has an input that both read, one that only the CPU reads, and outputs that are the
 /// other's operands, an input, a view, and one value twice.
 TEST(DeviceTensors, GoWhereAGraphThatIsCutWantsThem) {
     TestGraph g;

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
 
 from tiny_chat.model import Shape, TinyChat, rope_turns, rotate
-from tiny_chat.optimizer import orthogonalise
+from tiny_chat.optimizer import orthogonalize
 
 SHAPE = Shape(
     vocabulary=32, context=16, width=32, layers=2, heads=4, kv_heads=2, head_size=8, feed_forward=64
@@ -34,7 +34,7 @@ def test_neighboring_pairs_turn_by_position_times_frequency():
 
 
 @pytest.mark.parametrize("rows, columns", [(32, 48), (48, 32)])
-def test_an_orthogonalised_matrix_has_singular_values_near_one(rows, columns):
+def test_an_orthogonalized_matrix_has_singular_values_near_one(rows, columns):
     torch.manual_seed(0)
-    values = torch.linalg.svdvals(orthogonalise(torch.randn(rows, columns)))
+    values = torch.linalg.svdvals(orthogonalize(torch.randn(rows, columns)))
     assert values.min() > 0.5 and values.max() < 1.5

@@ -19,7 +19,8 @@ bool is_in_row_order(const array& x) {
         "Gemv",  "HostLoop",      "InPlaceWrite",   "Matmul",     "QuantizedMatmul"};
     static constexpr std::string_view kAsTheirInput[] = {"AsType",    "ExpandDims", "Flatten", "Reshape",
                                                          "Unflatten", "Softmax",    "Squeeze"};
-    // Of arrays of one shape; a number that is repeated would be a Broadcast.
+    // Primitives whose operands have one shape, so that these lie alike; a repeated number would be a
+    // Broadcast.
     static constexpr std::string_view kAsAnyInput[] = {"Add", "Divide", "Multiply", "Subtract"};
     if (!x.has_primitive()) return x.is_available() && x.flags().row_contiguous;
     if (is_one_of(kAlways, x.primitive())) return true;

@@ -106,7 +106,7 @@ HEADRACE_UNIT GroupScale group_with_minimum(const HEADRACE_MEMORY float* values,
 }
 
 HEADRACE_UNIT GroupScale group_about_zero(const HEADRACE_MEMORY float* values, int bits, int offset) {
-    // Of values as far from 0, ggml takes the first for the one that keeps its sign.
+    // Where values are equally far from 0, ggml takes the first for the one that keeps its sign.
     float farthest = 0;
     for (int i = 0; i < 32; ++i)
         if (fabs(values[i]) > fabs(farthest)) farthest = values[i];

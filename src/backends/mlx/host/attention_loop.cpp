@@ -35,18 +35,18 @@ struct Memory {
         const auto width = static_cast<std::size_t>(shape[3]);
         if (!is_half && stride == 1) return reinterpret_cast<const float*>(data) + at;
         scratch.resize(width);
-        const auto* halves = reinterpret_cast<const Half*>(data) + at;
+        const auto* half_floats = reinterpret_cast<const Half*>(data) + at;
         if (is_half && stride == 1)
-            kernels::convert_f32(halves, scratch.data(), width, 0, 1);
+            kernels::convert_f32(half_floats, scratch.data(), width, 0, 1);
         else
             for (std::size_t n = 0; n < width; ++n)
-                scratch[n] = is_half ? half_to_float(halves[n * stride].bits)
+                scratch[n] = is_half ? half_to_float(half_floats[n * stride].bits)
                                      : reinterpret_cast<const float*>(data)[at + n * stride];
         return scratch.data();
     }
 };
 
-/// Of one batch and one key head: the heads that share it, times the queries.
+/// The queries of one batch that share one key head: heads times positions.
 class Group {
 public:
     Group(const std::vector<Memory>& in, bool has_mask, const AttentionScores& scores, float* out)
@@ -116,7 +116,7 @@ private:
                ((static_cast<std::size_t>(batch) * queries_ + query) * q_.shape[1] + head) * v_.shape[3];
     }
 
-    /// Of products, the weights of a softmax.
+    /// Turns products, in place, into the weights of a softmax.
     void to_weights(int batch, int head, int query, float* weights) {
         const float* mask = mask_ ? mask_->row(batch, head, query, mask_scratch_) : nullptr;
         const float sink = sinks_ ? reinterpret_cast<const float*>(sinks_->data)[head] : -INFINITY;

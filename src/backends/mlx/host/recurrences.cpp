@@ -16,7 +16,7 @@ struct Extents {
     int states = 1;  ///< that are kept of a sequence: after the last token, after the one before it …
 
     std::size_t state_size() const { return static_cast<std::size_t>(rows) * columns; }
-    /// Of all heads and sequences.
+    /// Elements of the states of all heads and sequences.
     std::size_t states_size() const { return state_size() * heads * sequences; }
     std::size_t results() const { return static_cast<std::size_t>(sequences) * tokens * heads * rows; }
     std::size_t token_of(int sequence, int token) const {
@@ -44,7 +44,7 @@ void each_token(const Extents& e, const float* before, float* out, Step&& step) 
         }
 }
 
-/// Of an op whose operands have all sequences' tokens one after the other, and square states.
+/// The extents of an op whose operands have all sequences' tokens one after the other, and square states.
 Extents extents_of(const HostValues& tokens, const HostValues& state) {
     const int sequences = state.shape[2], size = tokens.shape[3];
     return {sequences, tokens.shape[1] / sequences, tokens.shape[2], size, size};

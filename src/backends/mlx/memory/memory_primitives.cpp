@@ -57,7 +57,7 @@ public:
         ggml_quantize_init(type_);  // some types' reference functions abort without their tables
     }
 
-    /// Of one row as it is given.
+    /// Bytes of one row as it is given.
     std::size_t value_bytes() const {
         if (scratch_.empty()) return static_cast<std::size_t>(columns_) * size_;
         return as_blocks_ ? scratch_.size() : static_cast<std::size_t>(columns_) * sizeof(float);

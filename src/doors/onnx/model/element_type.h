@@ -59,7 +59,7 @@ int bits_of(ElementType type);
 constexpr bool is_carried(ElementType type) { return type > ElementType::boolean; }
 constexpr bool is_float(ElementType type) { return type <= ElementType::f64; }
 constexpr bool is_small_float(ElementType type) { return type >= ElementType::f8e4m3fn; }
-/// Of the catalog's integer types, those without a sign.
+/// Whether the type is one of the catalog's integer types without a sign.
 constexpr bool is_unsigned(ElementType type) {
     return type == ElementType::u8 || type == ElementType::u16 || type == ElementType::u32 ||
            type == ElementType::u64;

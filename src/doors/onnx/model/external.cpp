@@ -43,7 +43,7 @@ fs::path joined(fs::path folder, const std::vector<fs::path>& parts) {
     return folder;
 }
 
-/// Of models--org--name/snapshots/<revision>/...: models--org--name/blobs, of its contents.
+/// For models--org--name/snapshots/<revision>/... the folder of its contents, models--org--name/blobs.
 std::optional<fs::path> blobs_of(const fs::path& folder) {
     for (fs::path at = folder.parent_path(); at.has_relative_path(); at = at.parent_path())
         if (at.filename() == "snapshots" && text(at.parent_path().filename()).starts_with("models--"))
@@ -128,7 +128,7 @@ Result<std::shared_ptr<const MappedFile>> open_checked(const fs::path& path, con
     if (file.number() < 0 || ::fstat(file.number(), &opened) != 0) return cannot_open(path);
     if (!S_ISREG(opened.st_mode))
         return invalid("its data is in {}, which is no regular file; put one there", text(path));
-    // Of what was opened this name may be gone by now, and one outside be the only one that is left. So names
+    // The opened file may have lost this name by now, and one outside may be the only one left. So names
     // are counted where this one still leads to it.
     HR_TRY(check_names(at.number(), name, opened, path));
     wait_for_changes(at.number());

@@ -29,7 +29,7 @@ Result<std::shared_ptr<Source>> open_model(const std::string& path);
 Result<std::shared_ptr<Source>> open_model(std::span<const std::byte> bytes,
                                            std::shared_ptr<const void> owner);
 
-/// Of a model or a function. Errors: unsupported.
+/// Checks the operator sets of a model or a function. Errors: unsupported.
 Status check_operator_set(const OperatorSets& sets, std::string_view title);
 
 }  // namespace headrace::onnx

@@ -154,7 +154,7 @@ private:
                         widened_ > 1 ? "antialias=0, or with " : ""));
     }
 
-    /// Of points far outside all elements are the outermost one.
+    /// Points far outside all elements count as the outermost point.
     double within_reach(float point) const {
         const auto last = static_cast<double>(axis_.size - 1);
         if (std::isnan(point)) return 0;

@@ -27,7 +27,7 @@ Results contrib_simplified_norm(OpWriter& g, const Node& node) {
     return read_onnx(g, onnx_node(node, "SimplifiedLayerNormalization", 1, node.inputs));
 }
 
-/// Of input + skip + bias, which is the fourth output.
+/// Normalizes input + skip + bias; that sum is the fourth output.
 Results skip_layer_normalization(OpWriter& g, const Node& node) {
     if (node.wants(1) || node.wants(2))
         throw Refused("outputs 1 and 2 are wanted, mean and inverse deviation, which are not given out",

@@ -26,7 +26,7 @@ Operand causal_bias(OpWriter& g, const Dim& steps, const Dim& past, ElementType 
     return g.reshape(bias, {1, 1, steps, total});
 }
 
-/// Of the sequences' lengths, or of these and their starts.
+/// The mask as a bias, made of the sequences' lengths, or of lengths and starts.
 Operand length_bias(OpWriter& g, const Operand& ends, const Dim& batch, const Dim& total, double value,
                     ElementType type) {
     const Dim count = g.shape(ends).at(0);
@@ -98,7 +98,7 @@ std::vector<Operand> unpacked_heads(OpWriter& g, const Operand& x, int count, bo
     return parts;
 }
 
-/// Of queries, keys and values, as the node has them behind one another; null where there is none.
+/// The biases of queries, keys and values, which the node has behind one another; null where there is none.
 std::vector<Operand> projection_biases(OpWriter& g, const Operand& bias, const Operand& query) {
     if (!bias) return std::vector<Operand>(3);
     const Dim width = extents_of_rank(g, query, 3, "the queries")[2];

@@ -180,7 +180,7 @@ Operand in_groups(OpWriter& g, const Node& node, const Operand& x) {
 
 Operand contrib_group_norm(OpWriter& g, const Node& node) { return in_groups(g, node, node.x()); }
 
-/// Of input + skip + bias, which is the second output.
+/// Normalizes input + skip + bias; that sum is the second output.
 Results skip_group_norm(OpWriter& g, const Node& node) {
     const Operand x = node.x();
     const bool is_last = node.flag("channels_last", true);

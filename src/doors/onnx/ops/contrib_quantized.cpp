@@ -8,7 +8,7 @@
 namespace headrace::onnx {
 namespace {
 
-/// Of an operand, its scale and its zero point, which lie behind one another.
+/// The real values of an operand that is followed by its scale and its zero point.
 Operand real_operand(OpWriter& g, const Node& node, std::size_t first) {
     return dequantized(g, node, node.operand(first), node.operand(first + 1), node.optional(first + 2), 0);
 }

@@ -9,7 +9,7 @@
 namespace headrace::onnx {
 namespace {
 
-/// What a transposed convolution is of.
+/// The operands and attributes of a transposed convolution.
 struct Transposed {
     Operand x, weight, bias;
     Window window;

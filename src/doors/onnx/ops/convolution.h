@@ -14,7 +14,7 @@ struct Window {
     Shape reach() const;
     /// As the catalog has it: above, below, left, right.
     Shape padding() const;
-    /// Of the axes [begin, end).
+    /// The window over the axes [begin, end) alone.
     Window part(std::size_t begin, std::size_t end) const;
     Window with_height() const;
     /// Throws Invalid for lists of different lengths, and numbers below 1.

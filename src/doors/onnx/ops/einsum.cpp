@@ -73,7 +73,7 @@ std::string implied_result(const std::vector<std::string>& terms, const std::str
     return every + once;
 }
 
-/// Of each operand and of the result.
+/// The labels of each operand and of the result.
 Labels labels_of(OpWriter& g, const Node& node) {
     const std::string equation = without_spaces(node.text("equation", ""));
     const std::size_t arrow = equation.find("->");

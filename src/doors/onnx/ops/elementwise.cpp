@@ -10,7 +10,7 @@ Read unary(std::string_view op) {
     return [op](OpWriter& g, const Node& node) { return g.op(op, {node.x()}); };
 }
 
-/// Of values without a sign there is nothing to do.
+/// Writes the op; values without a sign are returned as they are.
 Read unless_unsigned(std::string_view op) {
     return [op](OpWriter& g, const Node& node) {
         return is_unsigned(node.x()->type) ? node.x() : g.op(op, {node.x()});

@@ -14,8 +14,8 @@ Operand swiglu(OpWriter& g, const Node& node) {
     return g.op("mul", {gate, node.operand(1)});
 }
 
-/// Of each channel by itself, over this and earlier positions of x [batch, channels, positions]; the last
-/// ones are given on.
+/// Convolves each channel by itself over this and earlier positions of x [batch, channels, positions]; the
+/// last ones are given on.
 Results convolved_with_past(OpWriter& g, const Node& node, const Operand& x, const Operand& given) {
     const Operand weight = node.operand(1);
     const Shape shape = g.shape(x), filter = g.shape(weight);

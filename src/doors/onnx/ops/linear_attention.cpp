@@ -15,7 +15,7 @@ constexpr std::int64_t kMostSteps = 256;  ///< that are laid out one after the o
 struct StepInputs {
     Operand q, k, v, gate, rate;
 
-    /// Of each input `take(x)`.
+    /// Calls `take(x)` for each input.
     template <class F>
     StepInputs each(F take) const {
         const auto of = [&](const Operand& x) -> Operand { return x ? take(x) : nullptr; };

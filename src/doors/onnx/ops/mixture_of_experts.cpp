@@ -28,7 +28,7 @@ struct Layers {
 
 bool is_swiglu(const Node& node) { return node.text("activation_type", "relu") == "swiglu"; }
 
-/// Of weights [experts, outputs, inputs], counted in numbers where they lie in bytes.
+/// The extents of weights [experts, outputs, inputs], counted in numbers where they lie in bytes.
 Sizes sizes_of(OpWriter& g, const Node& node, const Operand& first, const Operand& second,
                std::int64_t first_bits, std::int64_t second_bits, bool has_third) {
     const Shape a = extents_of_rank(g, first, 3, "fc1_experts_weights"),

@@ -140,7 +140,7 @@ Operand squeeze(OpWriter& g, const Node& node) {
             left.push_back(d);
             continue;
         }
-        // Of an open one Reshape says when it is another number.
+        // An open extent is left to the Reshape, which fails in a run where it is not 1.
         invalid_if(!d.is_symbolic() && !d.is(1), "extent {} of {} is to be dropped, and is not 1", i,
                    str(sizes));
     }

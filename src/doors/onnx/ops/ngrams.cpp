@@ -64,7 +64,7 @@ Operand occurrences_of(OpWriter& g, const Operand& x, std::int64_t extent, const
     return total;
 }
 
-/// Of the n-grams of all lengths, side by side.
+/// How often the n-grams of all lengths occur, side by side.
 Operand all_occurrences(OpWriter& g, const Node& node, const Operand& x, const std::vector<Grams>& pool) {
     const std::int64_t low = node.integer("min_gram_length", 1), high = node.integer("max_gram_length", 1);
     const Shape shape = g.shape(x);

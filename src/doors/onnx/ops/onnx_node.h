@@ -5,7 +5,7 @@ namespace headrace::onnx {
 
 /// A node of ONNX's own operator on other operands, with the node's attributes.
 Node onnx_node(const Node& node, std::string_view op, std::int64_t opset, std::vector<Operand> inputs);
-/// What its operator's function makes of it. Errors: Refused where the operator is not read.
+/// Reads a node by its operator's function. Errors: Refused where the operator is not read.
 Results read_onnx(OpWriter& g, const Node& node);
 
 /// [n, h, w, c] as [n, c, h, w], and back.

@@ -85,7 +85,7 @@ Operand keys_polynomial(OpWriter& g, const Operand& d, const std::array<double, 
     return g.plus(total, factors[3]);
 }
 
-/// Of linear interpolation, or of Keys' kernel (doi:10.1109/TASSP.1981.1163711).
+/// The weights of linear interpolation, or of Keys' kernel (doi:10.1109/TASSP.1981.1163711).
 Operand open_weights(OpWriter& g, const Operand& distance, const Node& node) {
     if (node.text("mode", "") != "cubic")
         return g.op("relu", {g.op("linear", {distance}, {{"alpha", -1.0}, {"beta", 1.0}})});

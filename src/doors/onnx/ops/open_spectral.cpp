@@ -19,7 +19,7 @@ Complex waves(OpWriter& g, const Dim& rows, const Dim& columns, const Dim& lengt
     return {g.cast(g.op("cos", {angle}), type), g.cast(g.op("sin", {angle}), type)};
 }
 
-/// Of the first half of a spectrum, whose other half has the conjugates in reverse.
+/// The real signal of the first half of a spectrum, whose other half has the conjugates in reverse.
 Operand real_signal(OpWriter& g, const Complex& x, const Dim& length) {
     const ElementType type = x.re->type;
     const Dim half = g.shape(x.re).back();

@@ -61,7 +61,7 @@ Results unique(OpWriter& g, const Node& node) {
     return {g.op("gather", {whole, first}, {{"axis", axis}}), first, found[1], counts};
 }
 
-/// Of a list, in the order in which they come.
+/// The unique elements of a list, in the order of their first occurrences.
 Results contrib_unique(OpWriter& g, const Node& node) {
     Node plain = onnx_node(node, "Unique", 11, {node.x()});
     plain.set("sorted", std::int64_t{0});

@@ -47,7 +47,7 @@ Shape window_counts(OpWriter& g, const Operand& x, const Window& window, bool up
     return counts;
 }
 
-/// What lies outside where the largest is wanted.
+/// The value of padding where the largest element is wanted.
 AttrValue least_of(const Operand& x) {
     if (x->is_float()) return -std::numeric_limits<double>::infinity();
     if (x->type == ElementType::i8) return std::int64_t{INT8_MIN};

@@ -32,7 +32,7 @@ std::int64_t block_size_of(const Node& node) {
     return block;
 }
 
-/// Of each place along an extent, which may be open: the block that it lies in.
+/// The block in which each place along an extent lies; the extent may be open.
 Operand blocks_of(OpWriter& g, const Dim& extent, std::int64_t block) {
     if (!extent.is_symbolic()) return blocks_of_places(extent.size(), block);
     return g.op("div", {g.positions(extent), known(block, ElementType::i64)});
@@ -263,7 +263,7 @@ Operand dequantized(OpWriter& g, const Node& node, const Operand& x, const Opera
     return g.op("dequantize_linear", {x, factor, zero ? scales_beside(g, node, x, zero, axis) : nullptr});
 }
 
-/// The range is widened to hold 0. Of nothing but zeros, the scale is 1.
+/// The range is widened to hold 0. Where all numbers are 0, the scale is 1.
 DynamicallyQuantized dynamically_quantized(OpWriter& g, const Operand& x) {
     const std::vector<Operand> parts = g.ops("dynamic_quantize_linear", {g.cast(x, ElementType::f32)});
     return {parts[0], parts[1], parts[2]};

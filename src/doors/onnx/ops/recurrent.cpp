@@ -88,7 +88,7 @@ Results in_layout(OpWriter& g, const Node& node, const RecurrentResults& found) 
     return results;
 }
 
-/// What no op of the catalog computes.
+/// Computes step by step what no op of the catalog computes.
 Results stepped(OpWriter& g, const Node& node, const Recurrent& of, const CellRules& rules) {
     const std::vector<bool> backwards = directions_of(node).backwards;
     return in_layout(g, node, stepped_cells(g, of.x, of.parts, of.lengths, backwards, rules));

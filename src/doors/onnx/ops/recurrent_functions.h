@@ -30,7 +30,7 @@ struct CellFunctions {
     Operand limited(OpWriter& g, const Operand& sum) const;
 };
 
-/// Of the attributes activations, activation_alpha, activation_beta and clip. usual: a direction's own.
+/// Reads the attributes activations, activation_alpha, activation_beta and clip. usual: a direction's own.
 CellFunctions cell_functions(const Node& node, const std::vector<std::string>& usual);
 
 }  // namespace headrace::onnx

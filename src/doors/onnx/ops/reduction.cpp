@@ -20,7 +20,7 @@ ElementType computed_type(std::string_view op, const Operand& x) {
     return is_of_floats(op) && !x->is_float() ? ElementType::f64 : x->type;
 }
 
-/// What becomes of an element by itself.
+/// The reduction of a single element.
 Operand of_single_elements(OpWriter& g, std::string_view op, const Operand& x) {
     if (op == "reduce_l1" || op == "reduce_l2") return g.op("abs", {x});
     if (op == "reduce_sum_square") return g.op("mul", {x, x});
@@ -162,7 +162,7 @@ Operand hardmax(OpWriter& g, const Node& node) {
     });
 }
 
-/// Of a tensor and an axis, which is an input.
+/// Calls an op along an axis that is the node's second input.
 template <class F>
 Operand along_input_axis(OpWriter& g, const Node& node, F function) {
     if (is_known(node.operand(1)))

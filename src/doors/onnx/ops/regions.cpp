@@ -10,7 +10,7 @@ ElementType region_type(const Operand& x) {
     return x->type == ElementType::f64 ? ElementType::f64 : ElementType::f32;
 }
 
-/// Of so many numbers, also where a run has to show that.
+/// The regions as rows of `width` numbers; a run checks what is not known before.
 Operand rows_of(OpWriter& g, const Operand& regions, std::int64_t width) {
     const Shape shape = g.shape(regions);
     const bool is_open_width = shape.size() == 2 && shape[1].is_symbolic();

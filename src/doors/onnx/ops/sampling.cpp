@@ -190,8 +190,8 @@ Operand grid_sample(OpWriter& g, const Node& node) {
     return interpolated(g, source, taps);
 }
 
-/// Of the elements along an axis from -1 to 1, f32: the outermost lie at its ends, or touch them. A lone one
-/// that would lie at both ends is at 1.
+/// The centers of the elements along an axis from -1 to 1, f32: the outermost lie at its ends, or touch them.
+/// A lone one that would lie at both ends is at 1.
 Operand centers_along(OpWriter& g, const Dim& extent, bool align_corners) {
     const Operand place = g.cast(g.positions(extent), ElementType::f32);
     const Operand count = g.at_run_time(Item(extent), ElementType::f32);

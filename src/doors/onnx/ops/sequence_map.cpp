@@ -21,7 +21,7 @@ std::vector<Operand> mapped(OpWriter& into, const Node& node, const Branch& bran
     return tensors_of(into.shared().branches.read_branch(into, branch, inputs), "result");
 }
 
-/// Of sequences whose length a run tells: a loop that appends to its results.
+/// The map over sequences whose length only a run tells: a loop that appends to its results.
 Values mapped_at_run_time(OpWriter& g, const Node& node, const Branch& branch) {
     Values results;
     for (std::size_t i = 0; i < branch.graph.outputs.size(); ++i)

@@ -28,7 +28,7 @@ Numbers told_place(OpWriter& g, const Operand& at, const Dim& count) {
     return (checked < 0).choose(checked + Numbers(g, Shape{count}), checked);
 }
 
-/// Of a list that may be empty where nothing is looked up.
+/// The list's numbers at these places. A 0 behind it allows an empty list where there are no places.
 Numbers looked_up(const Numbers& list, const Numbers& places) {
     OpWriter& g = list.g();
     const Operand more = known(std::vector<std::int64_t>{0});

@@ -15,7 +15,7 @@ Operand joined(OpWriter& g, const Value& list, std::int64_t axis, bool is_new);
 /// A list of this many tensors counted against the model's limit.
 Value counted_sequence(OpWriter& g, std::vector<Operand> items, ElementType element);
 
-/// Of as many elements as tensors of these sizes have: in which each lies, and at which place there.
+/// For each element of tensors that are laid one after another: its tensor, and its place there.
 struct Owners {
     Numbers tensor, place;
 };

@@ -104,7 +104,7 @@ Table told_parts(OpWriter& g, const Operand& x, int axis, const Numbers& given, 
     const Numbers after(g, Shape{product_of(all.subspan(at + 1))});
     const Numbers slice(g, Shape{product_of(all.first(at)) * product_of(all.subspan(at + 1))});
     const Owners owners = owners_of(sizes * slice, product_of(whole));
-    // Of an element of a part [before, size, after] its place in [before, extent, after].
+    // The place in [before, extent, after] of an element of a part [before, size, after].
     const Numbers size = sizes.at(owners.tensor), begin = begins_of(sizes).at(owners.tensor);
     const Numbers row = owners.place.divided(after);
     const Numbers places =

@@ -15,7 +15,8 @@ struct BlockMask {
     std::vector<std::int64_t> seen;  ///< 0 or 1
 };
 
-/// Of a matrix as rows' starts [layouts, blocks + 1] and columns [layouts, n], both known.
+/// The mask of a matrix that is given as rows' starts [layouts, blocks + 1] and columns [layouts, n], both
+/// known.
 BlockMask block_mask_of(OpWriter& g, const Node& node) {
     const Operand starts = node.known_operand(5, "block_row_indices"),
                   columns = node.known_operand(6, "block_col_indices");

@@ -83,7 +83,7 @@ Node with_one_place(OpWriter& g, const Node& node) {
     return one;
 }
 
-/// Of places that are known only at run time.
+/// The slice at places that only a run tells.
 Operand as_told(OpWriter& g, const Node& node) {
     Operand x = node.x();
     const Shape list = g.shape(node.operand(1));

@@ -73,7 +73,7 @@ Complex transformed(OpWriter& g, const Complex& x, std::int64_t length, int sign
     return complex_product(g, "matmul", x, matrix.re, matrix.im);
 }
 
-/// Of [..., 1] or [..., 2].
+/// Real and imaginary parts of a tensor [..., 1] or [..., 2].
 Complex parts_of(OpWriter& g, const Operand& x) {
     Shape sizes = g.shape(x);
     invalid_if(sizes.size() < 2, "the signal has {} dimensions; 2 are the least", sizes.size());

@@ -19,7 +19,7 @@ RecurrentParts parts_of_direction(OpWriter& g, const RecurrentParts& parts, std:
     return own;
 }
 
-/// Of one direction, one step: the sums of the sequence's part, and what is carried.
+/// One step of one direction: the sums of the sequence's part, and the carried states.
 class Step {
 public:
     /// The recurrence is transposed.

@@ -44,8 +44,8 @@ Shape wanted_image(const Node& node, const Shape& least) {
 
 /// Each element where its maximum was, zero elsewhere.
 ///
-/// Places are of an output_shape that is known, as in ONNX Runtime and in models that were exported. Of one
-/// that is fed they are of the smallest image, behind which zeros follow, as ONNX's own tests have it.
+/// Places count in the known output_shape, as in ONNX Runtime and in exported models. Where output_shape is
+/// fed, they count in the smallest image, behind which zeros follow, as in ONNX's own tests.
 Operand max_unpool(OpWriter& g, const Node& node) {
     const Operand x = node.x(), shape = node.optional(2);
     Shape image = unpooled_shape(g, node);

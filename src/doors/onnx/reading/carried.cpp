@@ -19,7 +19,7 @@ bool may_leave(std::string_view op) {
     return kOps.contains(op);
 }
 
-/// Of a carrier's integers, those that an integer type of these has.
+/// The integers of a carrier type, wrapped to the bits of the model's integer type.
 Operand low_bits(OpWriter& g, const Operand& y, ElementType type) {
     const WholeRange range = range_of(type);
     const Operand kept = g.op("bitwise_and", {y, known(range.high - range.low, y->type)});

@@ -14,7 +14,7 @@ Dim operator-(const Dim& a, const Dim& b);
 Dim operator*(const Dim& a, const Dim& b);
 Dim divided_down(const Dim& a, const Dim& b);
 Dim divided_up(const Dim& a, const Dim& b);
-/// What dividing leaves: of the divisor's sign.
+/// The remainder, with the divisor's sign.
 Dim rest(const Dim& a, const Dim& b);
 Dim largest(const std::vector<Dim>& of);
 Dim smallest(const std::vector<Dim>& of);
@@ -36,7 +36,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b);
 
 Dim product_of(std::span<const Dim> extents);
 bool is_open(const Shape& shape);
-/// Of a shape without open extents.
+/// The numbers of a shape that has no open extents.
 std::vector<std::int64_t> numbers_of(const Shape& shape);
 /// "[1, n, 3]"
 std::string text_of(const Shape& shape);

@@ -80,17 +80,6 @@ std::string shown_inputs(const OpWriter& g, const Node& node) {
     return fmt::format("its inputs ({})", shortened_text(fmt::format("{}", fmt::join(shown, ", "))));
 }
 
-/// Of an output's elements, where the model declares their type.
-void check_declared_type(const TypeMessage& type, const Value& value) {
-    if (type.kind != TypeMessage::Kind::tensor || !is_tensor(value)) return;
-    const auto declared = element_type(type.element_type);
-    const ElementType computed = std::get<Operand>(value)->type;
-    if (declared && *declared != computed)
-        throw Refused(fmt::format("it is declared as {}, and the model computes {}", name_of(*declared),
-                                  name_of(computed)),
-                      "What wrote the model has to correct the declaration", Code::invalid_argument);
-}
-
 /// The operator, in sets that have it.
 const Operator& operator_of(const Node& node) {
     const Operator* found = find_operator(node.domain, node.op);
@@ -151,10 +140,7 @@ ImportedModel Importer::read_content() {
         if (!found || is_missing(*found))
             throw Unreadable(
                 invalid("{} is computed by no node; remove it, or add the node that computes it", what));
-        said_of(what, [&] {
-            check_declared_type(v.type, *found);
-            interface.output(v.name, *found);
-        });
+        said_of(what, [&] { interface.output(v.name, *found); });
     }
     said_of(source_.title, [&] { interface.finish(); });
     return {value_or_unreadable(model_graph_.builder().finish()), interface.take_outputs(),
@@ -310,7 +296,7 @@ Values Importer::results_of(const Node& node, const NodeMessage& message, const 
     const Operator& found = operator_of(node);
     check_signature(node, found.signature);
     if (!found.read.takes_values()) tensors_of(node.values, "input");
-    return found.read(*graph_, modernised(*graph_, node));
+    return found.read(*graph_, modernized(*graph_, node));
 }
 
 const FunctionMessage* Importer::function_of(const NodeMessage& message) const {

@@ -17,7 +17,7 @@ void check_asked(const Item& item) {
 
 /// With a divisor of more than 0, and without common factors as far as they are plain.
 Item reduced(Dim above, Dim below) {
-    // Of an open divisor 0 is no value: nothing is divided by that.
+    // An open divisor that may be 0 counts as positive: nothing is divided by 0.
     const bool is_positive = below.is_symbolic() ? below.min_size() >= 0 : below.size() > 0;
     if (!is_positive && is_less(below, 1)) {
         above = negative(above);
@@ -50,7 +50,7 @@ Item whole_quotient(const Item& a, const Item& b) {
     return toward_zero(reduced(a.above, b.above));
 }
 
-/// Of the divisor's sign.
+/// The remainder with the divisor's sign.
 Item whole_rest(const Item& a, const Item& b) {
     if (b.above.is_symbolic() && b.above.min_size() < 1)
         throw Undecided(fmt::format("{} % {}", a.str(), b.str()));

@@ -11,7 +11,7 @@ namespace headrace::onnx {
 using BinaryItem = std::function<Item(const Item&, const Item&)>;
 using UnaryItem = std::function<Item(const Item&)>;
 
-/// Of an op of the catalog, on integers or on floats; none where it is not known of items.
+/// The function on items for an op of the catalog, on integers or floats; null where there is none.
 BinaryItem binary_of_items(std::string_view op, bool is_float);
 UnaryItem unary_of_items(std::string_view op);
 

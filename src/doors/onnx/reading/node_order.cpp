@@ -28,7 +28,7 @@ Status visit_read_names(const NodeMessage& node, int depth, const Visit& visit) 
     return success();
 }
 
-/// Of nodes of which some wait for one another: one of them. readers: of each node's results.
+/// The error that names one of the nodes that wait for one another. readers: of each node's results.
 Error cycle_among(const std::vector<NodeMessage>& nodes, const std::vector<std::size_t>& waits_for,
                   const std::vector<std::vector<std::size_t>>& readers) {
     constexpr auto kNobody = static_cast<std::size_t>(-1);

@@ -28,9 +28,9 @@ public:
     friend Numbers operator-(std::int64_t number, const Numbers& other) {
         return Numbers(*other.g_, number) - other;
     }
-    /// Of numbers that are not negative; anything by 0 is 0.
+    /// The quotients of numbers that are not negative; a division by 0 gives 0.
     Numbers divided(const Numbers& other) const { return op("div", other); }
-    /// Of the divisor's sign.
+    /// The remainders, with the divisor's sign.
     Numbers rest(const Numbers& other) const { return op("remainder", other); }
 
     Numbers operator<(const Numbers& other) const { return op("lesser", other); }
@@ -47,7 +47,7 @@ public:
     Numbers at_least(std::int64_t other) const { return at_least(Numbers(*g_, other)); }
     Numbers at_most(const Numbers& other) const { return op("min", other); }
     Numbers at_most(std::int64_t other) const { return at_most(Numbers(*g_, other)); }
-    /// Of truth values.
+    /// These numbers are truth values, which choose between the others.
     Numbers choose(const Numbers& yes, const Numbers& no) const;
     Numbers choose(std::int64_t yes, const Numbers& no) const { return choose(Numbers(*g_, yes), no); }
     Numbers choose(const Numbers& yes, std::int64_t no) const { return choose(yes, Numbers(*g_, no)); }
@@ -86,7 +86,7 @@ bool is_known(const Operand& x);
 std::int64_t told_count(OpWriter& g, const Operand& list, std::string_view what);
 /// The elements of a tensor of known length: where only a run knows them they are counted then.
 Shape extents_of(OpWriter& g, const Operand& x);
-/// Of a list: those that are sure, and the others counted.
+/// The extents that a list holds: known ones as they are, the others as symbols that a run counts.
 Shape extents_among(OpWriter& g, const Numbers& whole, const std::vector<std::optional<Item>>& sure);
 /// A list to which the operator's rules give so many elements; where the model leaves open how many there
 /// are, a run has to give these.

@@ -104,7 +104,7 @@ const std::set<std::string_view> kAligned{"Add", "Sub", "Mul",   "Div",     "Pow
 
 }  // namespace
 
-Node modernised(OpWriter& g, const Node& node) {
+Node modernized(OpWriter& g, const Node& node) {
     if (node.opset >= kFirst || !node.domain.empty()) return node;
     Node made = node;
     made.opset = kFirst;

@@ -6,6 +6,6 @@ namespace headrace::onnx {
 
 /// A node of operator sets 1 to 6 as operator set 7 has it, which every function of ops/ knows: the same
 /// computation; a newer node as it is.
-Node modernised(OpWriter& g, const Node& node);
+Node modernized(OpWriter& g, const Node& node);
 
 }  // namespace headrace::onnx

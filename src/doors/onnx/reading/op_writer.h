@@ -18,7 +18,7 @@
 namespace headrace::onnx {
 
 inline constexpr std::int64_t kMostDimensions = 8;
-/// Of what is laid out while a model is read: places, weights of interpolation.
+/// The largest extent of constants that are computed while a model is read: places, weights of interpolation.
 inline constexpr std::int64_t kLargestExtent = std::int64_t{1} << 24;
 
 /// How long extents may be whose smallest and largest ones are kept as formulas.

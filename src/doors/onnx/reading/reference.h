@@ -23,7 +23,7 @@ std::optional<std::vector<Folded>> by_reference(const OpDef& op, const AttrBox& 
                                                 std::span<const ReferenceOperand> operands,
                                                 std::int64_t most);
 
-/// What it infers for them. Errors: Refused.
+/// The types that the op infers for its results. Errors: Refused.
 std::vector<TensorType> inferred(const OpDef& op, const AttrBox& attrs,
                                  std::span<const ReferenceOperand> operands);
 

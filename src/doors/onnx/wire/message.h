@@ -31,7 +31,7 @@ struct Field {
     Bytes bytes;             ///< of a text, message or packed numbers
 
     std::int64_t integer() const { return static_cast<std::int64_t>(bits); }
-    /// Of an enumeration or int32, which may be written with the sign in 64 bits.
+    /// The value of an enumeration or int32, which may be written with the sign in 64 bits.
     std::int32_t small() const { return static_cast<std::int32_t>(bits); }
     float real() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
 };

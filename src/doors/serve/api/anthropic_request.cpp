@@ -108,7 +108,7 @@ void read_output_config(const Fields& body, Parameters& parameters) {
     if (const auto effort = fields.text("effort")) parameters.set("reasoning_effort", *effort);
 }
 
-/// What would make another answer, and is not to be had.
+/// Refuses fields that would change the answer and that this server lacks.
 void refuse_what_messages_lack(const Fields& body) {
     if (body.any("container"))
         throw wrong_field("container", "is not offered: this server runs no tools itself");

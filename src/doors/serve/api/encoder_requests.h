@@ -1,7 +1,7 @@
 #pragma once
 #include "doors/serve/api/vectors.h"
 
-// What graphs answer.
+// The requests that graphs answer.
 namespace headrace::serve {
 
 /// Vectors of the prompts in a field of a body. Throws ApiError with the field's name.

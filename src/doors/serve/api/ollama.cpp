@@ -222,7 +222,7 @@ std::vector<std::int32_t> tokens_in(ServedModel& model, const Json& context) {
     return prompts_of(model, context, "context", false).front();
 }
 
-/// What is the model's of a text: it, between the prompt and a suffix, or after what was read before.
+/// Reads the prompt: a text alone, one with a suffix behind the gap, or one that follows tokens read before.
 void read_prompt(const Fields& body, ServedModel& model, Request& request) {
     const std::string prompt = body.text("prompt").value_or(""), suffix = body.text("suffix").value_or("");
     const std::string system = body.text("system").value_or("");

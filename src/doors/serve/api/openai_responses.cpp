@@ -67,7 +67,7 @@ public:
             text += event("response.output_text.delta",
                           placed({{"content_index", 0}, {"delta", part.content}, {"logprobs", unsent_}}));
         }
-        // What is a thought's or a call's is not shown.
+        // Thoughts and calls are not shown.
         if (!part.content.empty() || !part.reasoning.empty() || !part.calls.empty()) unsent_ = Json::array();
         for (const MessagePart::Call& call : part.calls) {
             if (!call.name.empty())

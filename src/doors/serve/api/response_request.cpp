@@ -116,7 +116,7 @@ void add_item(const Json& given, const std::string& place, Json& messages, Field
     }
 }
 
-/// What would make another answer, and is not to be had.
+/// Refuses fields that would change the answer and that this server lacks.
 void refuse_what_responses_lack(const Fields& body) {
     constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
         {"previous_response_id",

@@ -76,7 +76,7 @@ void check_role(const ModelSpec& spec, Role role) {
                                     *required == Role::vectors ? "embed" : "rank", work_of(*required)));
 }
 
-/// What options do not say the environment does.
+/// The environment says what the options leave out.
 ServerLog log_of(const ServeOptions& options) {
     const LogEnvironment usual = log_environment();
     LogLevel least = parse_log_level(usual.level).value();

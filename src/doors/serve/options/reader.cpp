@@ -140,7 +140,7 @@ Status OptionReader::take(const Flag& flag, const std::string& name, const std::
     if (skips_ && skips_(flag)) return success();
     switch (flag.kind) {
         case FlagKind::is_refused:
-            // What it turns off is not here.
+            // The flag switches off a feature that this server lacks anyway.
             if (flag.value.empty() && value == "false") return success();
             return unsupported("{}{} is llama-server's: {}", where, name, flag.summary);
         case FlagKind::is_ignored: note(flag, name, where); return success();

@@ -71,7 +71,7 @@ public:
     std::string failure(const std::string& id) const;
     Counts counts() const;
     bool is_loading() const;
-    /// Who waits is refused, as is who asks later.
+    /// Requests that wait are refused, as are later ones.
     void close();
 
 private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
-/// Of several models.
+/// The memory that several models take together.
 class TotalSize {
 public:
     TotalSize() = default;
@@ -199,7 +199,8 @@ bool ModelSchedule::is_over_limits() const {
            (limits_.models > 0 && static_cast<std::size_t>(models) > limits_.models);
 }
 
-/// Of those that may be given back, with requests or without. beside: the model that needs the room.
+/// The instance used least recently among those that may be given back, with requests or without. beside: the
+/// model that needs the room.
 ModelSchedule::Instance ModelSchedule::least_recent(bool idle, const Entry& beside) const {
     Instance least = 0;
     for (const auto& [instance, held] : held_) {

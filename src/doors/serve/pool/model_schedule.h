@@ -59,9 +59,9 @@ public:
         Instance granted = 0;  ///< until `release`
         std::optional<ApiError> refused;
     };
-    /// Nothing while it waits; the ticket is gone after an answer.
+    /// The ticket's answer, or nothing while it waits; an answered ticket is gone.
     std::optional<Answer> answer(Ticket ticket);
-    /// Nobody waits for the answer any more.
+    /// Ends a ticket whose answer nobody waits for any more.
     void drop(Ticket ticket, Time now);
     void release(Instance instance, Time now);
     /// Gives a model back once its requests have ended. False where it is not in memory.
@@ -75,9 +75,9 @@ public:
         Instance instance = 0;           ///< to load as, or to free
         std::optional<Time> until = {};  ///< wait: when to ask again, whatever happens
     };
-    /// What is due. `measure`, `load` and `free` are to be answered by what follows.
+    /// The action that is due now. `measure`, `load` and `free` are to be answered by what follows.
     Action next(Time now);
-    /// What a load takes, about.
+    /// Reports about how much memory a load takes.
     void measured(const std::string& id, Size size);
     /// size: empty where it is what was measured.
     void loaded(Instance instance, Size size, Time now);

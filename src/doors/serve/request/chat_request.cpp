@@ -137,7 +137,7 @@ void read_logprobs(const Fields& body, ChatBody& chat) {
     if (wanted) chat.request.parameters.set("n_probs", std::max<std::int64_t>(top.value_or(0), 1));
 }
 
-/// What would be another answer than the one that is written here, and is not to be had.
+/// Refuses fields that would change the answer and that this server lacks.
 void refuse_other_answers(const Fields& body) {
     if (const Json* modalities = body.list("modalities"))
         for (const Json& modality : *modalities)

@@ -63,8 +63,8 @@ struct ChatBody {
     Request request;
     AnswerOptions options;
 };
-/// Whose refusals a chat's are: OpenAI's; of responses, whose calls were checked as their items; or
-/// llama-server's on paths of its own.
+/// The API whose refusals a chat request gets: OpenAI's; of responses, whose calls were checked as their
+/// items; or llama-server's on paths of its own.
 enum class ChatRules { openai, responses, llama_server };
 ChatBody chat_body(const Json& body, const ModelInfo& model, ChatRules rules = ChatRules::openai);
 

@@ -20,7 +20,8 @@ constexpr std::array<std::int8_t, 256> kSextets = [] {
     return values;
 }();
 
-/// Nothing where the text is no base64. Line ends between the letters are left out.
+/// The bytes that the text stands for in base64, or nothing where it is no base64. Line ends between the
+/// letters are left out.
 std::optional<std::string> bytes_of(std::string_view text) {
     while (!text.empty() && (text.back() == '=' || text.back() == '\n' || text.back() == '\r'))
         text.remove_suffix(1);

@@ -10,7 +10,7 @@ namespace headrace::serve {
 // Images come with the request, as base64. Nothing is fetched: an address would have this server visit
 // whatever its clients name. All throw ApiError with the field.
 
-/// What base64 stands for. A field that has something else is wrong.
+/// The image that base64 stands for. A field that has something else is wrong.
 Image image_of_base64(std::string_view text, const std::string& place);
 /// "data:image/png;base64,...", or base64 alone.
 Image image_of_url(std::string_view url, const std::string& place);

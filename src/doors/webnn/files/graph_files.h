@@ -20,7 +20,7 @@ Result<Graph> read_graph_file(const std::string& path, const WeightPaths& paths 
 /// Writes the kind that the extension says: `.webnn` and `.json` with the manifest and the weights beside
 /// them if there are any, else our own. Each file appears under its name only when it is complete, so that a
 /// graph whose weights are mapped from there can be saved there. Quantised: the matrices of products as q8_0
-/// with quantise_graph(), which the WebNN graph tools' forms say in int8 and dequantizeLinear.
+/// with quantize_graph(), which the WebNN graph tools' forms say in int8 and dequantizeLinear.
 Status write_graph_file(const Graph& graph, const std::string& path, bool quantized = false);
 
 }  // namespace headrace::webnn

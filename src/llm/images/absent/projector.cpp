@@ -32,6 +32,8 @@ void Projector::add_rows(llama_batch_ext*, const ImagePiece&, const std::vector<
 
 std::size_t Projector::bytes() const { return 0; }
 
+std::uint64_t Projector::needed_bytes(const ModelSettings&) { return 0; }
+
 bool has_projectors() { return false; }
 
 }  // namespace headrace::llm

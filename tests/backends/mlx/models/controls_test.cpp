@@ -7,7 +7,7 @@
 namespace headrace::mlx {
 namespace {
 
-/// Of 65 answers, how many a library gives as ggml's CPU does.
+/// How many of 65 answers a library gives as ggml's CPU does.
 std::size_t right_answers(Options options) {
     const GeneratedModel model(Architecture::llama, GGML_TYPE_F32);
     const auto expected = greedy(Session(model, {.on_mlx = false}).run());

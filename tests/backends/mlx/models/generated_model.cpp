@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint32_t kLayers = 3, kWidth = 256, kHidden = 512, kHeads = 8, kKvHeads = 4, kVocabulary = 512,
                         kContext = 512, kExperts = 8, kExpertsUsed = 2, kExpertHidden = 256,
                         kWindow = 24;  // of tokens that gemma's local layers see
-/// Of mamba2: a state of kState values for each of a head's kInner / kSsmHeads.
+/// Sizes of mamba2: a state of kState values for each of a head's kInner / kSsmHeads.
 constexpr std::uint32_t kInner = 512, kState = 32, kSsmHeads = 8, kGroups = 2, kFilter = 4;
 
 class Writer {

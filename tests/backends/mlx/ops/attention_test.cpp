@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::Each;
 
-/// Of 1 or 32 queries over values of 1, the last of which may see no key.
+/// Attention of 1 or 32 queries over values of 1, the last of which may see no key.
 std::vector<float> attend(std::int64_t queries) {
     constexpr std::int64_t kSize = 16, kKeys = 8;
     const BackendHandle backend = mlx_backend();

@@ -22,9 +22,9 @@ std::vector<float> run(ggml_backend_t backend, const Build& build) {
             set(t, values);
             continue;
         }
-        std::vector<ggml_fp16_t> halves(values.size());
-        ggml_fp32_to_fp16_row(values.data(), halves.data(), ggml_nelements(t));
-        ggml_backend_tensor_set(t, halves.data(), 0, halves.size() * sizeof halves[0]);
+        std::vector<ggml_fp16_t> half_floats(values.size());
+        ggml_fp32_to_fp16_row(values.data(), half_floats.data(), ggml_nelements(t));
+        ggml_backend_tensor_set(t, half_floats.data(), 0, half_floats.size() * sizeof half_floats[0]);
     }
     EXPECT_EQ(bench.compute(), GGML_STATUS_SUCCESS);
     return get(y);

@@ -466,7 +466,7 @@ TEST_P(RandomPool, KeepsItsLimitsAndAnswersEverybodyInTheEnd) {
     for (const char id : std::string("abcdefg")) pool.bytes[std::string(1, id)] = (20 + number(200)) * kMib;
     configure(pool);
     for (int i = 0; i < 3000; ++i) step(pool);
-    // Nobody asks any more: all that waits is answered.
+    // New requests have stopped: all that waits is answered.
     for (int i = 0; i < 1000 && !(pool.waiting.empty() && pool.running.empty()); ++i) {
         pool.finish_all();
         while (!pool.running.empty()) pool.end(pool.running.begin()->first);

@@ -84,13 +84,13 @@ TEST(ToolChoices, ThatNameAFunctionLeaveOnlyThat) {
     EXPECT_EQ(std::get<std::string>(*body.request.parameters.find("tool_choice")), "required");
 }
 
-constexpr const char* two_tools = R"("tools": [{"type": "function", "function": {"name": "f"}},
+constexpr const char* kTwoTools = R"("tools": [{"type": "function", "function": {"name": "f"}},
     {"type": "function", "function": {"name": "g"}}])";
 
 /// The body of a chat with two tools and that choice.
 std::string choosing(std::string_view choice) {
     return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}, "tool_choice": {}}})",
-                       two_tools, choice);
+                       kTwoTools, choice);
 }
 
 TEST(ToolChoices, ThatListAllowedToolsLeaveThose) {

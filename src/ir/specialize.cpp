@@ -1,4 +1,4 @@
-#include "ir/specialise.h"
+#include "ir/specialize.h"
 
 #include <algorithm>
 
@@ -37,7 +37,7 @@ Result<AttrBox> bind_attrs(const Node& node, const SymbolBindings& bindings) {
 }
 
 /// Types and attributes of the inputs, the states and the nodes for which `of` holds, in numbers.
-Status specialise_nodes(const Graph& graph, SymbolBindings& bindings, const std::vector<bool>* of,
+Status specialize_nodes(const Graph& graph, SymbolBindings& bindings, const std::vector<bool>* of,
                         Graph& result) {
     const auto bind_value = [&](ValueId id) {
         Shape shape = graph.value(id).type.shape;
@@ -124,11 +124,11 @@ std::vector<bool> SymbolUses::changed_conditions(const SymbolBindings& before,
     return of_uses(conditions_, changed_symbols(before, now));
 }
 
-Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
+Result<Graph> specialize(const Graph& graph, const SymbolBindings& bindings) {
     Graph result = graph;
     for (const Condition& condition : graph.conditions) HR_TRY(condition.check(bindings));
     SymbolBindings all = bindings;
-    HR_TRY(specialise_nodes(graph, all, nullptr, result));
+    HR_TRY(specialize_nodes(graph, all, nullptr, result));
     for (const Value& v : result.values)
         if (!v.type.is_concrete())
             return invalid("shape {} of '{}' has a symbol that no input binds", str(v.type.shape), v.name);
@@ -137,7 +137,7 @@ Result<Graph> specialise(const Graph& graph, const SymbolBindings& bindings) {
     return result;
 }
 
-Status specialise_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
+Status specialize_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
                           const std::vector<bool>& changed_nodes,
                           const std::vector<bool>& changed_conditions) {
     SymbolBindings all = bindings;
@@ -147,7 +147,7 @@ Status specialise_changes(const Graph& graph, const SymbolBindings& bindings, Gr
         return success();
     };
     HR_TRY(check());
-    HR_TRY(specialise_nodes(graph, all, &changed_nodes, concrete));
+    HR_TRY(specialize_nodes(graph, all, &changed_nodes, concrete));
     return check();
 }
 

@@ -1,4 +1,4 @@
-#include "ir/specialise.h"
+#include "ir/specialize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,31 +34,31 @@ TEST(SymbolUses, NameTheNodesThatOtherNumbersChange) {
     EXPECT_THAT(uses.changed_nodes(before, {{"seq", 7}}), ElementsAre(true, true, true));
 }
 
-TEST(SpecialiseChanges, GivesWhatSpecialiseGives) {
+TEST(SpecializeChanges, GivesWhatSpecializeGives) {
     const Graph graph = two_parts();
     const SymbolUses uses(graph);
     SymbolBindings before{{"batch", 2}, {"seq", 7}};
-    Graph concrete = specialise(graph, before).value();
+    Graph concrete = specialize(graph, before).value();
     for (const SymbolBindings& now : {SymbolBindings{{"batch", 2}, {"seq", 8}}, {{"batch", 3}, {"seq", 8}}}) {
-        const auto status = specialise_changes(graph, now, concrete, uses.changed_nodes(before, now),
+        const auto status = specialize_changes(graph, now, concrete, uses.changed_nodes(before, now),
                                                uses.changed_conditions(before, now));
         ASSERT_TRUE(status.ok()) << status.error().message;
-        EXPECT_EQ(print(concrete), print(specialise(graph, now).value()));
+        EXPECT_EQ(print(concrete), print(specialize(graph, now).value()));
         before = now;
     }
 }
 
-TEST(SpecialiseChanges, ChecksTheConditionsThatNumbersChange) {
+TEST(SpecializeChanges, ChecksTheConditionsThatNumbersChange) {
     Graph graph = two_parts();
     const Dim seq = graph.value(graph.inputs[0]).type.shape[1];
     graph.conditions.push_back({Condition::Kind::at_least, seq, 5, "the node"});
     const SymbolUses uses(graph);
     const SymbolBindings before{{"batch", 2}, {"seq", 7}}, now{{"batch", 2}, {"seq", 4}};
-    Graph concrete = specialise(graph, before).value();
-    const auto status = specialise_changes(graph, now, concrete, uses.changed_nodes(before, now),
+    Graph concrete = specialize(graph, before).value();
+    const auto status = specialize_changes(graph, now, concrete, uses.changed_nodes(before, now),
                                            uses.changed_conditions(before, now));
     ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().message, specialise(graph, now).error().message);
+    EXPECT_EQ(status.error().message, specialize(graph, now).error().message);
 }
 
 }  // namespace

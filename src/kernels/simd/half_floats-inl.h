@@ -1,9 +1,9 @@
 // Vectors of 16-bit floats widened to f32. Included once per SIMD target.
-#if defined(HEADRACE_KERNELS_SIMD_HALVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEADRACE_KERNELS_SIMD_HALVES_INL_H_
-#undef HEADRACE_KERNELS_SIMD_HALVES_INL_H_
+#if defined(HEADRACE_KERNELS_SIMD_HALF_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNELS_SIMD_HALF_FLOATS_INL_H_
+#undef HEADRACE_KERNELS_SIMD_HALF_FLOATS_INL_H_
 #else
-#define HEADRACE_KERNELS_SIMD_HALVES_INL_H_
+#define HEADRACE_KERNELS_SIMD_HALF_FLOATS_INL_H_
 #endif
 
 #include <cstdint>
@@ -16,13 +16,14 @@ namespace headrace::kernels::HWY_NAMESPACE {
 namespace {
 
 // Highway's stand-in for instructions that convert f16 flushes subnormals and knows neither infinity nor NaN.
-inline constexpr bool kHasHalves = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON;
+inline constexpr bool kConvertsHalfFloats =
+    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON;
 
 // Widens one vector of Half, which is hwy::float16_t or hwy::bfloat16_t.
 template <class Half>
 HWY_INLINE TileVec widen(const uint16_t* from) {
     const TileTag d;
-    if constexpr (kHasHalves || !hwy::IsSame<Half, hwy::float16_t>()) {
+    if constexpr (kConvertsHalfFloats || !hwy::IsSame<Half, hwy::float16_t>()) {
         const hn::Rebind<Half, TileTag> d16;
         return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const Half*>(from)));
     } else {
@@ -36,4 +37,4 @@ HWY_INLINE TileVec widen(const uint16_t* from) {
 }  // namespace headrace::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEADRACE_KERNELS_SIMD_HALVES_INL_H_
+#endif  // HEADRACE_KERNELS_SIMD_HALF_FLOATS_INL_H_

@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-bool is_half(DType t) { return kHalves.has(t); }
+bool is_half(DType t) { return kHalfFloats.has(t); }
 
 /// The graph's nodes in f32. A value keeps its id when its type becomes f32; readers that need the type it
 /// had get a conversion, made once.
@@ -33,7 +33,7 @@ public:
     }
 
 private:
-    /// Products read the halves themselves.
+    /// The nodes without the conversions whose only readers are products, which take half floats as they are.
     std::vector<bool> without_unread_casts() const {
         const auto uses = count_uses(graph_);
         std::vector<bool> keep;
@@ -91,7 +91,7 @@ private:
         return keep(std::move(node));
     }
 
-    /// The constant in halves that the graph makes f32 of, or the value itself.
+    /// The half-float constant that was widened to this value, or the value itself.
     ValueId before_widening(ValueId id) const {
         const Value& v = graph_.value(instead_(id));
         if (v.kind != ValueKind::result || v.producer >= static_cast<NodeId>(graph_.nodes.size())) return id;
@@ -153,19 +153,19 @@ private:
     bool moves_what_is_stored(const Node& node) const {
         if (node.op == &cast_) return false;
         bool begins_with_constant = false;
-        for (std::size_t i = 0, halves = 0; i < node.inputs.size(); ++i) {
+        for (std::size_t i = 0, half_floats = 0; i < node.inputs.size(); ++i) {
             const ValueId id = node.inputs[i];
             if (id == kNoValue || !is_half(given_[id])) continue;
             const Value& v = graph_.value(instead_(id));
             const bool is_moved = node.op->rule(static_cast<int>(i)).dtypes.has(DType::boolean);
-            if (++halves == 1) {
+            if (++half_floats == 1) {
                 if (!is_moved || !is_half(v.type.dtype)) return false;
                 begins_with_constant = v.kind == ValueKind::constant;
             } else if (begins_with_constant && !is_half(v.type.dtype)) {
                 return false;
             }
         }
-        return true;  // of a node without half operands there is nothing to ask
+        return true;  // also where no operand is a half float
     }
 
     Status keep_as_given(Node node) {
@@ -227,7 +227,7 @@ private:
 /// Computes what is in f16 or bf16 in f32, where the CPU runs it: results are rounded where the graph gives
 /// them out, keeps them in a state or moves stored elements, not after each node. Constant matrices of
 /// products keep their bytes.
-Result<Counts> promote_halves_to_f32(Graph& graph, const PassContext& context) {
+Result<Counts> promote_half_floats(Graph& graph, const PassContext& context) {
     const bool has_halves = std::any_of(graph.values.begin(), graph.values.end(),
                                         [](const Value& v) { return is_half(v.type.dtype); });
     if (!context.runs_on_cpu || !has_halves) return Counts{};
@@ -236,10 +236,10 @@ Result<Counts> promote_halves_to_f32(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-Pass promote_halves_to_f32_pass() {
-    return {.name = "promote_halves_to_f32",
+Pass promote_half_floats_pass() {
+    return {.name = "promote_half_floats",
             .summary = "leaves f16 and bf16 to what is stored, where the CPU runs the graph",
-            .run = &promote_halves_to_f32,
+            .run = &promote_half_floats,
             .after = {"eliminate_no_ops"}};
 }
 

@@ -8,12 +8,12 @@
 
 namespace headrace::kernels::testing {
 
-// A packed matrix of halves, from [k][n] or [n][k], and the values [n][k] that they stand for.
-struct Halves {
+// A packed matrix of half floats, from [k][n] or [n][k], and the values [n][k] that they stand for.
+struct PackedHalfFloats {
     std::vector<float> packed;  // floats, so that pages can guard them
     std::vector<float> values;
 
-    Halves(size_t n, size_t k, bool is_bf16, bool transposed, size_t packed_bytes, auto&& pack)
+    PackedHalfFloats(size_t n, size_t k, bool is_bf16, bool transposed, size_t packed_bytes, auto&& pack)
         : packed(packed_bytes / sizeof(float)), values(random_floats(n * k, 2)) {
         std::vector<std::uint16_t> bits(n * k);
         for (size_t j = 0; j < n; ++j)

@@ -1,4 +1,4 @@
-#include "tokenizer/pre_tokeniser.h"
+#include "tokenizer/pre_tokenizer.h"
 
 #include <array>
 
@@ -202,13 +202,13 @@ MadeSplitter read_splitter(const std::string& type, const JsonPlace& place) {
 
 }  // namespace
 
-Result<PreTokeniser> PreTokeniser::read(const JsonPlace& place) {
-    PreTokeniser made;
+Result<PreTokenizer> PreTokenizer::read(const JsonPlace& place) {
+    PreTokenizer made;
     HR_TRY(made.add(place, 0));
     return made;
 }
 
-Status PreTokeniser::add(const JsonPlace& place, int depth) {
+Status PreTokenizer::add(const JsonPlace& place, int depth) {
     HR_ASSIGN(const std::string type, place.type());
     if (type == "Sequence") {
         if (depth == kMostNesting) return invalid("{} is nested too deeply", place.path());
@@ -221,7 +221,7 @@ Status PreTokeniser::add(const JsonPlace& place, int depth) {
     return success();
 }
 
-void PreTokeniser::split_from(std::size_t step, std::string_view text, const UsePiece& use) const {
+void PreTokenizer::split_from(std::size_t step, std::string_view text, const UsePiece& use) const {
     if (step == steps_.size()) return text.empty() ? void() : use(text);
     const UsePiece next = [this, step, &use](std::string_view piece) { split_from(step + 1, piece, use); };
     steps_[step]->split(text, step + 1 == steps_.size() ? use : next);

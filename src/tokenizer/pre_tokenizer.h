@@ -19,10 +19,10 @@ public:
 };
 
 /// Splitters, each of which gets the pieces of the one before.
-class PreTokeniser {
+class PreTokenizer {
 public:
     /// From the field "pre_tokenizer". Errors: Code::unsupported with the types that are known.
-    static Result<PreTokeniser> read(const JsonPlace& place);
+    static Result<PreTokenizer> read(const JsonPlace& place);
 
     void split(std::string_view text, const UsePiece& use) const { split_from(0, text, use); }
 

@@ -29,9 +29,9 @@ private:
     std::vector<Uses> nodes_, conditions_;
 };
 
-/// Makes `concrete`, which is the graph with other numbers, specialise(graph, bindings): only what has
-/// changed is inferred again. Errors: those of specialise; what is left is of no use then.
-Status specialise_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
+/// Makes `concrete`, which is the graph with other numbers, specialize(graph, bindings): only what has
+/// changed is inferred again. Errors: those of specialize; what is left is of no use then.
+Status specialize_changes(const Graph& graph, const SymbolBindings& bindings, Graph& concrete,
                           const std::vector<bool>& changed_nodes,
                           const std::vector<bool>& changed_conditions);
 

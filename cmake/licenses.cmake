@@ -1,0 +1,20 @@
+# Licences of what the installed libraries are made of, in share/doc/headrace. A wheel of tools/wheels has them in its
+# metadata, the system's packages in /usr/share/doc of the machine.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+
+function(headrace_install_license part file)
+  if(EXISTS ${file})
+    install(FILES ${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/parts RENAME ${part}.txt COMPONENT runtime)
+  endif()
+endfunction()
+if(HEADRACE_LLAMA_SOURCE)
+  headrace_install_license(llama.cpp-and-ggml ${HEADRACE_LLAMA_SOURCE}/LICENSE)
+  headrace_install_license(cpp-httplib ${HEADRACE_LLAMA_SOURCE}/vendor/cpp-httplib/LICENSE)
+  headrace_install_license(hash-sha256 ${HEADRACE_LLAMA_SOURCE}/vendor/hash/sha256/LICENSE)
+  headrace_install_license(hash-rotate-bits ${HEADRACE_LLAMA_SOURCE}/vendor/hash/rotate-bits/LICENSE.md)
+  headrace_install_license(hash-xxhash ${HEADRACE_LLAMA_SOURCE}/vendor/hash/xxhash/LICENSE)
+endif()
+foreach(part fmt hwy flatbuffers xxhash cli11)
+  headrace_install_license(${part} /usr/share/doc/lib${part}-dev/copyright)
+endforeach()
+headrace_install_license(nlohmann-json /usr/share/doc/nlohmann-json3-dev/copyright)
