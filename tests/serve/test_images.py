@@ -338,20 +338,6 @@ def test_a_slot_with_an_image_is_not_saved(serve, pairs, tmp_path):
     assert answer.status_code == 501 and "images" in answer.text
 
 
-def test_what_reads_images_counts_in_the_memory_of_models(serve, pairs, tmp_path):
-    model, projector = pairs["llava"]
-    section = f"model = {model}\nc = 256\n"
-    preset = tmp_path / "models.ini"
-    preset.write_text(f"[plain]\n{section}[seeing]\n{section}mmproj = {projector}\n")
-    server = serve("--models-preset", preset, "--metrics", "--models-max", 1, model=None)
-    taken = []
-    for name in ("plain", "seeing"):
-        body = {"model": name, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
-        server.json("/v1/chat/completions", body)
-        taken.append(server.metrics()["headrace_models_bytes"])
-    assert taken[1] - taken[0] == projector.stat().st_size
-
-
 def test_a_full_context_with_an_image_ends(serve, pairs):
     model, projector = pairs["llava"]
     server = serve("--mmproj", projector, "--context-shift", "-c", 256, "-np", 1, model=model)
