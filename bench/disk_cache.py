@@ -80,83 +80,76 @@ def drop_from_page_cache(folder):
         os.close(descriptor)
 
 
-def one_round(model, threads, prompt, turn, first, folder):
-    """Milliseconds of each case. first: a token that makes the round's texts new ones."""
-    prompt = [first, *prompt]
-    times, cached = {}, {}
-    room = ["-c", 2 * (len(prompt) + len(turn) + 256) // 256 * 256]
+class Conversation:
+    """A round's text, and what each case took."""
+
+    def __init__(self, prompt, turn, first):
+        """first: a token that makes the round's texts new ones."""
+        self.first, self.prompt, self.turn = first, [first, *prompt], turn
+        self.room = ["-c", 2 * (len(self.prompt) + len(turn) + 256) // 256 * 256]
+        self.ms, self.cached_tokens = {}, {}
+
+    def measure(self, name, server, tokens=None, before_ms=0.0):
+        """Without tokens: the next turn, which nobody asked before: only the conversation is remembered."""
+        tokens = tokens or self.prompt + [token + len(self.ms) for token in self.turn]
+        ms, self.cached_tokens[name] = ask(server, tokens)
+        self.ms[name] = before_ms + ms
+
+    def evict(self, server):
+        """By all that the context holds."""
+        for other in range(2):
+            ask(server, [self.first + 1 + other, *self.prompt[1:]])
+
+
+def one_round(model, threads, conversation, folder):
+    measure, room = conversation.measure, conversation.room
     disk = [*room, "--cache-dir", folder]
-
-    def measure(name, server, tokens):
-        times[name], cached[name] = ask(server, tokens)
-
-    def next_turn():
-        """One that nobody asked before, so that only the conversation itself can be remembered."""
-        return prompt + [token + len(times) for token in turn]
-
     server = start(model, threads, *room)
-    measure("conversation, cold", server, prompt)
+    measure("conversation, cold", server, conversation.prompt)
     server.stop()
     server = start(model, threads, *room)
-    measure("next turn, cold", server, next_turn())
+    measure("next turn, cold", server)
     server.stop()
     server = start(model, threads, *disk)
-    measure("conversation, cold, written to disk", server, prompt)
-    wait_until_written(server, len(prompt))
-    measure("next turn, in the context", server, next_turn())
+    measure("conversation, cold, written to disk", server, conversation.prompt)
+    wait_until_written(server, len(conversation.prompt))
+    measure("next turn, in the context", server)
     server.stop()
     server = start(model, threads, *disk)
-    measure("next turn, after a restart, page cache warm", server, next_turn())
+    measure("next turn, after a restart, page cache warm", server)
     server.stop()
     drop_from_page_cache(folder)
     server = start(model, threads, *disk)
-    measure("next turn, after a restart, page cache cold", server, next_turn())
+    measure("next turn, after a restart, page cache cold", server)
     server.stop()
     server = start(model, threads, *disk, "--cache-ram", 0)
-    ask(server, prompt)
-    for other in range(2):  # all that the context holds
-        ask(server, [first + 1 + other, *prompt[1:]])
-    measure("next turn, after an eviction", server, next_turn())
+    ask(server, conversation.prompt)
+    conversation.evict(server)
+    measure("next turn, after an eviction", server)
     server.stop()
-    return times, cached
 
 
-def peer_round(model, threads, prompt, turn, first, folder):
+def peer_round(model, threads, conversation, folder):
     """The same of llama-server, whose client saves and restores."""
-    prompt, folder = [first, *prompt], folder.resolve()
+    folder = folder.resolve()
     folder.mkdir(exist_ok=True)
-    flags = ["-c", 2 * (len(prompt) + len(turn) + 256) // 256 * 256, "--slot-save-path", folder]
-    times, cached = {}, {}
-
-    def measure(name, server, tokens, restore=0.0):
-        times[name], cached[name] = ask(server, tokens)
-        times[name] += restore
-
-    def next_turn():
-        return prompt + [token + len(times) for token in turn]
-
+    flags = [*conversation.room, "--slot-save-path", folder]
     server = start_peer(model, threads, *flags)
-    measure("next turn, cold", server, next_turn())
+    conversation.measure("next turn, cold", server)
     server.stop()
     server = start_peer(model, threads, *flags)
-    ask(server, prompt)
+    ask(server, conversation.prompt)
     post(server, "/slots/0?action=save", {"filename": "conversation"})
-    measure("next turn, in the context", server, next_turn())
+    conversation.measure("next turn, in the context", server)
     server.stop()
     server = start_peer(model, threads, *flags)
     begin = time.perf_counter()
     post(server, "/slots/0?action=restore", {"filename": "conversation"})
-    measure(
-        "next turn, after a restart, page cache warm",
-        server,
-        next_turn(),
-        (time.perf_counter() - begin) * 1e3,
-    )
-    for other in range(2):
-        ask(server, [first + 1 + other, *prompt[1:]])
-    measure("next turn, after an eviction", server, next_turn())
+    restore_ms = (time.perf_counter() - begin) * 1e3
+    conversation.measure("next turn, after a restart, page cache warm", server, before_ms=restore_ms)
+    conversation.evict(server)
+    conversation.measure("next turn, after an eviction", server)
     server.stop()
-    return times, cached
 
 
 def show(name, rounds):
@@ -190,9 +183,9 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for number in range(options.rounds):
             for side, measure in sides.items():
-                place = Path(folder) / side
-                times, cached = measure(model, options.threads, prompt, turn, 4000 + 10 * number, place)
-                rounds[side].append({"ms": times, "cached_tokens": cached})
+                conversation = Conversation(prompt, turn, 4000 + 10 * number)
+                measure(model, options.threads, conversation, Path(folder) / side)
+                rounds[side].append({"ms": conversation.ms, "cached_tokens": conversation.cached_tokens})
         files = list((Path(folder) / "headrace").glob("*.kv"))
         size = sum(file.stat().st_size for file in files) / len(files)
     medians = {side: show(side, of_side) for side, of_side in rounds.items()}

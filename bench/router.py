@@ -111,15 +111,14 @@ def main():
                 finally:
                     server.stop()
     for case in results["headrace"][0]:
-        shown = []
-        for rows in results.values():
-            values = [row[case] for row in rows if row[case] is not None]
-            shown.append(statistics.median(values) if values else float("nan"))
+        ours, theirs = ([row[case] for row in rows if row[case] is not None] for rows in results.values())
         if case.startswith("running"):
-            sums = [sum(row[case] for row in rows) for rows in results.values()]
-            print(f"{case:45} {sums[0]:9} {sums[1]:9}   of {options.rounds}")
+            print(f"{case:45} {sum(ours):9} {sum(theirs):9}   of {options.rounds}")
+        elif ours and theirs:
+            ours, theirs = statistics.median(ours), statistics.median(theirs)
+            print(f"{case:45} {ours:9.0f} {theirs:9.0f} ms  {ours / theirs:.2f}")
         else:
-            print(f"{case:45} {shown[0]:9.0f} {shown[1]:9.0f} ms  {shown[0] / shown[1]:.2f}")
+            print(f"{case:45} was not answered by {'llama-server' if ours else 'headrace'}")
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

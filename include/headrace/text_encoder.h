@@ -111,7 +111,7 @@ public:
     TextScores rank(std::string_view query, const std::vector<std::string>& documents,
                     const EncodeCall& call = {}) const;
 
-    /// Of each text the tokens that embed() reads.
+    /// The tokens of each text that embed() reads.
     std::vector<TokenizedText> tokenize(const std::vector<std::string>& texts) const;
 
     const Tokenizer& tokenizer() const;

@@ -15,6 +15,9 @@ const ofShared =
     ? {}
     : gettersOf(SharedArrayBuffer.prototype, ['byteLength', 'growable']);
 
+/** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
+export const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
+
 /** The number of bytes of what has such a getter's slot; undefined for others. */
 function sizeBy(method, value) {
   try {

@@ -64,12 +64,17 @@ inline bool stays_in_place(const Constant& constant) {
     return is_constant_aligned(constant.bytes) || (is_kept && constant.bytes.size() >= kLeastBytes);
 }
 
-/// The bytes of a buffer, which lives as long as somebody has them.
+/// The bytes of a buffer, or of a constant with an owner, which lives as long as somebody has them.
 std::shared_ptr<const std::byte> shared_bytes(AlignedBuffer buffer);
+std::shared_ptr<const std::byte> shared_bytes(const Constant& constant);
+
+/// AlignedBytes, shared, of a constant that kernels cannot read in place. All its pages are given back.
+Result<std::shared_ptr<const std::byte>> aligned_copy(const Constant& constant, const FilePages* pages);
 
 /// A constant that owns its bytes, or shares them.
 std::shared_ptr<const Constant> own_constant(AlignedBuffer bytes, std::string key = "");
-std::shared_ptr<const Constant> own_constant(std::shared_ptr<const std::byte> form, std::size_t bytes);
+std::shared_ptr<const Constant> own_constant(std::shared_ptr<const std::byte> form, std::size_t bytes,
+                                             std::string key = "");
 
 /// A copy that owns its bytes; `purpose` completes the message of a failed allocation.
 Result<std::shared_ptr<const Constant>> copy_constant(std::span<const std::byte> bytes,

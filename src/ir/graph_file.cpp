@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cstring>
 #include <ostream>
 #include <string_view>
 
 #include "base/mapped_file.h"
 #include "base/new_files.h"
+#include "base/small_letters.h"
 #include "ir/constant.h"
 #include "ir/graph_file_tables.h"
 #include "ir/verify.h"
@@ -109,7 +109,7 @@ bool is_onnx_file(std::string_view path) {
     constexpr std::string_view kExtension = ".onnx";
     if (path.size() < kExtension.size()) return false;
     return std::ranges::equal(path.substr(path.size() - kExtension.size()), kExtension,
-                              [](unsigned char a, char b) { return std::tolower(a) == b; });
+                              [](char a, char b) { return small_letter(a) == b; });
 }
 
 Status write_graph(const Graph& graph, const std::string& path) {

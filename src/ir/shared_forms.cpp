@@ -1,8 +1,10 @@
 #include "ir/shared_forms.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/content_hash.h"
+#include "ir/constant.h"
 
 namespace headrace {
 
@@ -36,17 +38,23 @@ std::optional<SharedForms::Key> SharedForms::key_of(Sources sources, std::string
 
 SharedForms::Form SharedForms::find(Sources sources, std::string_view what) {
     const auto key = key_of(sources, what);
-    if (!key) return nullptr;
-    const std::lock_guard lock(mutex_);
-    const auto at = forms_.find(*key);
-    return at == forms_.end() || !at->second.is_of(sources) ? nullptr : at->second.form.lock();
+    return key ? find(*key, sources) : nullptr;
 }
 
 SharedForms::Form SharedForms::add(Sources sources, std::string_view what, Form form) {
     const auto key = key_of(sources, what);
-    if (!key) return form;
+    return key ? add(*key, sources, std::move(form)) : form;
+}
+
+SharedForms::Form SharedForms::find(const Key& key, Sources sources) {
     const std::lock_guard lock(mutex_);
-    Entry& entry = forms_[*key];
+    const auto at = forms_.find(key);
+    return at == forms_.end() || !at->second.is_of(sources) ? nullptr : at->second.form.lock();
+}
+
+SharedForms::Form SharedForms::add(const Key& key, Sources sources, Form form) {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = forms_[key];
     if (!entry.owners.empty() && entry.is_of(sources))
         if (Form theirs = entry.form.lock()) return theirs;
     entry = {form, {}};
@@ -55,6 +63,11 @@ SharedForms::Form SharedForms::add(Sources sources, std::string_view what, Form 
     std::erase_if(forms_, [](const auto& one) { return one.second.form.expired(); });
     most_ = std::max<std::size_t>(64, 2 * forms_.size());
     return form;
+}
+
+Result<SharedForms::Form> SharedForms::aligned(const Constant& constant, const FilePages* pages) {
+    const std::array<const Constant*, 1> sources{&constant};
+    return get(sources, "aligned", [&] { return aligned_copy(constant, pages); });
 }
 
 }  // namespace headrace

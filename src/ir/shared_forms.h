@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_pages.h"
 #include "base/result.h"
 #include "ir/graph.h"
 
@@ -26,15 +27,21 @@ public:
     static SharedForms& all();
     /// Null: nobody has it. what: how it was made, with all that decides on the form beside the sources.
     Form find(Sources sources, std::string_view what);
-    /// Of sources that somebody owns; callers' own memory may change. Where others have it by now, theirs.
+    /// Keeps the form of sources that somebody owns; callers' own memory may change. Gives the form, or that
+    /// of others who have made it meanwhile.
     Form add(Sources sources, std::string_view what, Form form);
     /// What find() has, else what make() gives, as a Result<Form>; null, where there is no such form.
     template <class Make>
     Result<Form> get(Sources sources, std::string_view what, const Make& make) {
-        if (Form found = find(sources, what)) return found;
+        const auto key = key_of(sources, what);
+        if (!key) return make();
+        if (Form found = find(*key, sources)) return found;
         HR_ASSIGN(Form made, make());
-        return made ? add(sources, what, std::move(made)) : made;
+        return made ? add(*key, sources, std::move(made)) : made;
     }
+    /// The elements where kernels can read them, of a constant that has them elsewhere. pages: what is copied
+    /// is given back there.
+    Result<Form> aligned(const Constant& constant, const FilePages* pages);
 
 private:
     using Key = std::pair<std::vector<const std::byte*>, std::string>;
@@ -47,6 +54,8 @@ private:
     };
 
     static std::optional<Key> key_of(Sources sources, std::string_view what);
+    Form find(const Key& key, Sources sources);
+    Form add(const Key& key, Sources sources, Form form);
 
     std::mutex mutex_;
     std::map<Key, Entry> forms_;

@@ -22,7 +22,7 @@ struct ElementFactors {
     std::vector<double> values;
     std::size_t within = 1;  ///< elements that follow one another with one factor
 
-    /// Of elements [first, first + elements.size()), in their place.
+    /// Multiplies elements [first, first + elements.size()) in their place.
     void multiply(std::size_t first, std::span<float> elements) const;
     ContentHash hash() const;
 };

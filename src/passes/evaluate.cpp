@@ -113,7 +113,7 @@ Result<Constants> shared_result(const Graph& graph, const Node& node) {
     const std::size_t bytes = graph.value(node.outputs[0]).type.bytes();
     const auto run = [&]() -> Result<SharedForms::Form> {
         HR_ASSIGN(const Constants results, Evaluation(graph).run(node));
-        return SharedForms::Form(results[0]->owner, results[0]->bytes.data());
+        return shared_bytes(*results[0]);
     };
     HR_ASSIGN(const auto form, SharedForms::all().get(sources, what, run));
     return Constants{own_constant(form, bytes)};

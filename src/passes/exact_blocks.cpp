@@ -15,12 +15,14 @@
 namespace headrace {
 namespace {
 
+int byte_code(std::byte byte, bool is_signed) {
+    const int sign = is_signed ? 128 : 0;
+    return (std::to_integer<int>(byte) ^ sign) - sign;
+}
+
 int element(const Value& v, std::int64_t i) {
     const auto* bytes = v.constant->bytes.data();
-    if (bits_of(v.type.dtype) == 8) {
-        const auto byte = std::to_integer<int>(bytes[i]);
-        return v.type.dtype == DType::i8 && byte > 127 ? byte - 256 : byte;
-    }
+    if (bits_of(v.type.dtype) == 8) return byte_code(bytes[i], v.type.dtype == DType::i8);
     const int nibble = std::to_integer<int>(bytes[i / 2] >> (i % 2 * 4)) & 15;
     return v.type.dtype == DType::i4 && nibble > 7 ? nibble - 16 : nibble;
 }
@@ -38,11 +40,6 @@ void transpose_bytes(std::array<std::uint64_t, 8>& rows) {
     exchange(4, 32, 0x00000000FFFFFFFF);
     exchange(2, 16, 0x0000FFFF0000FFFF);
     exchange(1, 8, 0x00FF00FF00FF00FF);
-}
-
-int byte_code(std::byte byte, bool is_signed) {
-    const int sign = is_signed ? 128 : 0;
-    return (std::to_integer<int>(byte) ^ sign) - sign;
 }
 
 }  // namespace
@@ -75,7 +72,7 @@ void BlockReader::codes_from(std::int64_t first, std::int64_t count, const To& t
 }
 
 std::int64_t BlockReader::codes_of_columns(std::int64_t row, std::int64_t rows, std::int64_t k,
-                                           Codes* to) const {
+                                           BlockCodes* to) const {
     constexpr std::int64_t kSide = 8;
     const DType type = m_.whole->type.dtype;
     if (bits_of(type) != 8) return 0;
@@ -96,7 +93,7 @@ std::int64_t BlockReader::codes_of_columns(std::int64_t row, std::int64_t rows, 
     return rows / kSide * kSide;
 }
 
-void BlockReader::codes(std::int64_t row, std::int64_t rows, std::int64_t k, Codes* to) const {
+void BlockReader::codes(std::int64_t row, std::int64_t rows, std::int64_t k, BlockCodes* to) const {
     if (!inner_first_) {
         for (std::int64_t r = 0; r < rows; ++r)
             codes_from((row + r) * columns_ + k, kBlockElements, [&](auto i) -> auto& { return to[r][i]; });
@@ -109,18 +106,18 @@ void BlockReader::codes(std::int64_t row, std::int64_t rows, std::int64_t k, Cod
                    rows - first, [&](auto r) -> auto& { return to[first + r][i]; });
 }
 
-std::vector<Part> BlockReader::parts() const {
+std::vector<MatrixPart> BlockReader::parts() const {
     constexpr std::int64_t kCodes = std::int64_t{4} << 20;
     const std::int64_t lines = std::max(kCodes / columns_ / kBlockElements, std::int64_t{1}) * kBlockElements;
-    std::vector<Part> parts;
+    std::vector<MatrixPart> parts;
     for (std::int64_t at = 0, all = inner_first_ ? inner_ : rows_; at < all; at += lines) {
         const std::int64_t end = std::min(at + lines, all);
-        parts.push_back(inner_first_ ? Part{0, rows_, at, end} : Part{at, end, 0, inner_});
+        parts.push_back(inner_first_ ? MatrixPart{0, rows_, at, end} : MatrixPart{at, end, 0, inner_});
     }
     return parts;
 }
 
-std::span<const std::byte> BlockReader::bytes_of(const Part& part) const {
+std::span<const std::byte> BlockReader::bytes_of(const MatrixPart& part) const {
     const auto place = [&](std::int64_t line) {
         return static_cast<std::size_t>(line * columns_ * bits_of(m_.whole->type.dtype) / 8);
     };
@@ -168,7 +165,7 @@ bool store(float value, bool is_half, std::byte* to) {
 }
 
 /// Two blocks of 16 as one, exactly, or false where the format cannot say it.
-bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, const Codes& codes,
+bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, const BlockCodes& codes,
                 const BlockForm& form, std::byte* to) {
     constexpr int kHalf = kBlockElements / 2;
     int zeros[2];
@@ -195,7 +192,7 @@ bool write_pair(const BlockReader& matrix, std::int64_t row, std::int64_t k, con
 }
 
 /// One block, exactly, or false where the format cannot say it.
-bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, Codes& codes,
+bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, BlockCodes& codes,
                  const BlockForm& form, std::byte* to) {
     const BlockFormat format = form.format;
     if (has_blocks_of_16(format)) return write_pair(matrix, row, k, codes, form, to);
@@ -231,10 +228,10 @@ bool write_block(const BlockReader& matrix, std::int64_t row, std::int64_t k, Co
 }
 
 /// Writes a part of the matrix's blocks; false where the format cannot say it.
-bool write_part(const BlockReader& matrix, const Part& part, const BlockForm& form, std::byte* blocks) {
+bool write_part(const BlockReader& matrix, const MatrixPart& part, const BlockForm& form, std::byte* blocks) {
     // Rows of the product's columns lie side by side in most files: as many as share a line of the cache.
     constexpr std::int64_t kRowsAtOnce = 64;
-    Codes codes[kRowsAtOnce];
+    BlockCodes codes[kRowsAtOnce];
     const std::int64_t of_row = matrix.inner() / kBlockElements;
     for (std::int64_t first = part.row; first < part.row_end; first += kRowsAtOnce) {
         const std::int64_t rows = std::min(kRowsAtOnce, part.row_end - first);
@@ -258,7 +255,7 @@ Result<std::shared_ptr<const Constant>> exact_blocks(const BlockReader& matrix, 
     const TensorType type{DType::f32, {matrix.rows(), matrix.inner()}, form.format};
     const auto make = [&]() -> Result<SharedForms::Form> {
         HR_ASSIGN(auto buffer, AlignedBuffer::allocate(type.bytes(), "block weights"));
-        const std::vector<Part> parts = matrix.parts();
+        const std::vector<MatrixPart> parts = matrix.parts();
         std::atomic<bool> is_exact = true;
         for_each_index(parts.size(), work.threads, [&](std::size_t i) {
             if (!is_exact) return;

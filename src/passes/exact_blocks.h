@@ -21,11 +21,11 @@ struct LinearMatrix {
     bool transposed = false;            ///< the product reads the transpose of the matrix
 };
 
-/// Of one block, before its zero point is taken off.
-using Codes = std::array<std::int16_t, kBlockElements>;
+/// The codes of one block, before its zero point is taken off.
+using BlockCodes = std::array<std::int16_t, kBlockElements>;
 
 /// Rows [row, row_end) of the product's columns, inner elements [k, k_end) of each.
-struct Part {
+struct MatrixPart {
     std::int64_t row, row_end, k, k_end;
 };
 
@@ -42,10 +42,10 @@ public:
         return inner_ % kBlockElements == 0 && (inner_first_ ? row_block_ : column_block_) % elements == 0;
     }
     /// The codes of a block from element k on of each of `rows` rows, read in the order in which they lie.
-    void codes(std::int64_t row, std::int64_t rows, std::int64_t k, Codes* to) const;
+    void codes(std::int64_t row, std::int64_t rows, std::int64_t k, BlockCodes* to) const;
     /// Parts that lie side by side, of some millions of codes.
-    std::vector<Part> parts() const;
-    std::span<const std::byte> bytes_of(const Part& part) const;
+    std::vector<MatrixPart> parts() const;
+    std::span<const std::byte> bytes_of(const MatrixPart& part) const;
     std::int64_t scale_index(std::int64_t row, std::int64_t k) const {
         if (inner_first_) std::swap(row, k);
         return row / row_block_ * scale_columns_ + k / column_block_;
@@ -60,8 +60,9 @@ public:
     std::string str() const;
 
 private:
-    /// Of whole bytes, 8 x 8 at a time, those of rows up to the last 8 that are not all there; how many.
-    std::int64_t codes_of_columns(std::int64_t row, std::int64_t rows, std::int64_t k, Codes* to) const;
+    /// Reads codes of whole bytes, 8 x 8 at a time. Returns of how many rows: the last ones are left where
+    /// they are fewer than 8.
+    std::int64_t codes_of_columns(std::int64_t row, std::int64_t rows, std::int64_t k, BlockCodes* to) const;
     template <class To>
     void codes_from(std::int64_t first, std::int64_t count, const To& to) const;
 

@@ -80,7 +80,7 @@ bool stays_beside_factors(const TensorType& filter, const PassContext& context) 
 
 /// The filter with each output channel's elements multiplied; `within` of them follow one another.
 Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, std::size_t within,
-                              const PassContext& context) {
+                              const PassContext& context, const FilePages& pages) {
     const TensorType type = graph.value(conv.inputs[kFilter]).type;
     const Constant& plain = *graph.value(conv.inputs[kFilter]).constant;
     ElementFactors factors{a.factor, within};
@@ -91,13 +91,10 @@ Result<ValueId> scaled_filter(Graph& graph, const Node& conv, const Affine& a, s
                         .mapped = plain.mapped,
                         .key = "",
                         .factors = std::make_shared<const ElementFactors>(std::move(factors))};
-    if (!stays_beside_factors(type, context)) {
-        const FilePages pages;
-        HR_ASSIGN(auto elements, AlignedBytes::of(multiplied, &pages));
-        const auto owner = std::make_shared<const AlignedBytes>(std::move(elements));
-        multiplied = {.bytes = {owner->data(), type.bytes()}, .owner = owner, .key = ""};
-    }
-    return add_constant(graph, type, std::make_shared<const Constant>(std::move(multiplied)));
+    if (stays_beside_factors(type, context))
+        return add_constant(graph, type, std::make_shared<const Constant>(std::move(multiplied)));
+    HR_ASSIGN(auto elements, aligned_copy(multiplied, &pages));
+    return add_constant(graph, type, own_constant(std::move(elements), type.bytes()));
 }
 
 Result<ValueId> moved_bias(Graph& graph, const Node& conv, const Affine& a) {
@@ -129,6 +126,7 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
     const auto uses = count_uses(graph);
     std::vector<bool> keep(graph.nodes.size(), true);
     std::int64_t folded = 0;
+    const FilePages pages;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         const Node& norm = graph.nodes[i];
         if (!is(norm, "batch_normalization")) continue;
@@ -143,7 +141,7 @@ Result<Counts> fold_batch_normalization(Graph& graph, const PassContext& context
         const auto affine = affine_of(graph, norm);
         if (!affine) continue;
         HR_ASSIGN(const ValueId filter,
-                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), context));
+                  scaled_filter(graph, conv, *affine, elements_within_channel(graph, conv), context, pages));
         HR_ASSIGN(const ValueId bias, moved_bias(graph, conv, *affine));
         Node& changed = graph.nodes[static_cast<std::size_t>(at)];
         changed.inputs = {changed.inputs[0], filter, bias};

@@ -109,14 +109,7 @@ Result<SharedForms::Form> PackedConstants::aligned(const Constant& constant) {
     const std::lock_guard lock(mutex_);
     auto& found = aligned_[&constant];
     if (found) return found;
-    const auto copy = [&]() -> Result<SharedForms::Form> {
-        HR_ASSIGN(auto plain, AlignedBytes::of(constant, &pages_));
-        const auto owner = std::make_shared<const AlignedBytes>(std::move(plain));
-        pages_.give_back(constant.bytes);
-        return SharedForms::Form(owner, owner->data());
-    };
-    const std::array<const Constant*, 1> sources{&constant};
-    HR_ASSIGN(found, SharedForms::all().get(sources, "aligned", copy));
+    HR_ASSIGN(found, SharedForms::all().aligned(constant, &pages_));
     return found;
 }
 

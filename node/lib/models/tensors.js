@@ -1,10 +1,7 @@
 // Tensors as callers have them: typed arrays with dims, by the names of the addon's data types.
-import { memoryOf, viewKind } from '../memory.js';
+import { HalfFloatArray, memoryOf, viewKind } from '../memory.js';
 import { withArticle } from '../text.js';
 import { isRecord, kindOf } from './check.js';
-
-/** Float16Array where this JavaScript has it; else Uint16Array holds the bits. */
-export const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
 
 /** By the addon's names. `also`: other arrays that hold the same. */
 const types = {

@@ -1,7 +1,6 @@
 // onnxruntime-common's Tensor, as far as data lie with the CPU.
 import { isRecord, kindOf } from '../models/check.js';
-import { bytesOf, memoryOf, viewKind } from '../memory.js';
-import { HalfFloatArray } from '../models/tensors.js';
+import { HalfFloatArray, bytesOf, memoryOf, viewKind } from '../memory.js';
 
 /** By type: the arrays that hold it, the first of which is made of other lists. */
 const arrays = {

@@ -1,11 +1,9 @@
 // Elements of tensors: their sizes, the typed arrays that hold them, and numbers as their bytes.
-import { memoryOf } from '../memory.js';
+import { HalfFloatArray, memoryOf } from '../memory.js';
 import { withArticle } from '../text.js';
 import { greatestRank } from './operators.js';
 
-/** Float16Array where this JavaScript has it; Uint16Array holds the bits everywhere, so that one program does for all. */
-const HalfFloatArray = globalThis.Float16Array ?? Uint16Array;
-
+/** `also`: Uint16Array holds the bits of float16 everywhere, so that one program does for all. */
 const types = {
   float32: { size: 4, array: Float32Array },
   float16: { size: 2, array: HalfFloatArray, also: 'Uint16Array' },

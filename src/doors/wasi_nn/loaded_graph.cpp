@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/aligned_buffer.h"
+#include "base/small_letters.h"
 #include "doors/wasi_nn/caught.h"
 #include "headrace/graph_files.h"
 #include "headrace/onnx.h"
@@ -23,9 +24,7 @@ constexpr std::size_t kIdleBytes = std::size_t{64} << 20;  // kept by a graph fo
 /// The ending of a path; a file's name that is nothing more, such as ".onnx", counts as one.
 std::string ending_of(std::string_view path) {
     const std::string name = fs::path(path).filename().string();
-    std::string ending = name.substr(std::min(name.rfind('.'), name.size()));
-    std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
-    return ending;
+    return in_small_letters(name.substr(std::min(name.rfind('.'), name.size())));
 }
 
 /// The parameters of a load, read.

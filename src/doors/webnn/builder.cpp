@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 
+#include "base/small_letters.h"
 #include "doors/webnn/op_rules.h"
 #include "doors/webnn/state.h"
 #include "ir/constant.h"
@@ -48,7 +48,7 @@ std::string snake_case(std::string_view name) {
     std::string text;
     for (char c : name) {
         if (c >= 'A' && c <= 'Z') text += '_';
-        text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        text += small_letter(c);
     }
     return text;
 }

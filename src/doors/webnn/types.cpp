@@ -1,5 +1,6 @@
 #include <cctype>
 
+#include "base/small_letters.h"
 #include "base/utf8.h"
 #include "doors/webnn/state.h"
 
@@ -33,8 +34,7 @@ DType parse_data_type(std::string_view name) {
 }
 
 Result<DType> find_data_type(std::string_view name) {
-    std::string lower(name.substr(0, 16));
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string lower = in_small_letters(name.substr(0, 16));
     std::string known;
     for (const TypeName& row : kTypeNames) {
         if (lower == row.name || lower == name_of(row.type)) return row.type;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/edit_distance.h"
+#include "base/small_letters.h"
 #include "llm/parameters/value.h"
 
 namespace headrace::llm {
@@ -91,7 +92,7 @@ std::vector<std::string> key_parts(std::string_view key) {
         if (c == '.')
             parts.emplace_back();
         else
-            parts.back() += c == '-' ? '_' : (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+            parts.back() += c == '-' ? '_' : small_letter(c);
     }
     return parts;
 }

@@ -139,7 +139,7 @@ Result<std::shared_ptr<const Constant>> typed_elements(ElementType type, const C
     const auto read = [&]() -> Result<SharedForms::Form> {
         HR_ASSIGN(const auto bytes, typed.read());
         HR_ASSIGN(auto all, copy_constant(bytes, "a tensor's elements"));
-        if (bytes.size() == needed) return SharedForms::Form(all->owner, all->bytes.data());
+        if (bytes.size() == needed) return shared_bytes(*all);
         others = std::move(all);
         return SharedForms::Form();
     };

@@ -110,9 +110,9 @@ Operand column_major(OpWriter& g, const Operand& places, const Shape& sizes) {
 
 /// The largest, and where it was in the whole input: an axis after the other, the last one first.
 ///
-/// Of each axis the window's elements lie side by side; where the largest was is its place along that axis,
-/// and of the axes before it what was chosen there. Ties take the first in the row-major order, as each step
-/// keeps the order of the axes that are left.
+/// Along each axis the window's elements lie side by side; where the largest was is its place along that
+/// axis, and of the axes before it what was chosen there. Ties take the first in the row-major order, as each
+/// step keeps the order of the axes that are left.
 Results with_places(OpWriter& g, const Node& node, const Window& window, bool up) {
     Operand x = node.x();
     const Shape whole = g.shape(x), sizes(whole.begin() + 2, whole.end());

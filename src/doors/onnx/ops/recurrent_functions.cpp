@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/small_letters.h"
 #include "doors/onnx/ops/onnx_node.h"
 
 namespace headrace::onnx {

@@ -1,3 +1,4 @@
+#include "base/small_letters.h"
 #include "doors/onnx/ops/convolution.h"
 #include "doors/onnx/reading/numbers.h"
 

@@ -202,11 +202,4 @@ ElementType type_named(std::int64_t number, std::string_view what) {
     return *type;
 }
 
-std::string in_small_letters(std::string_view text) {
-    std::string made(text);
-    for (char& c : made)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return made;
-}
-
 }  // namespace headrace::onnx

@@ -91,7 +91,4 @@ std::vector<std::int64_t> axes_of(const std::vector<std::int64_t>& axes, std::in
 /// read.
 ElementType type_named(std::int64_t number, std::string_view what);
 
-/// With ASCII's capitals made small, as ONNX compares some names.
-std::string in_small_letters(std::string_view text);
-
 }  // namespace headrace::onnx

@@ -1,7 +1,6 @@
 #include "doors/onnx/reading/op_writer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "doors/onnx/reading/carried.h"
 #include "doors/onnx/reading/fitting_extents.h"
@@ -71,15 +70,10 @@ ValueId OpWriter::constant(const Operand& x) {
 /// share; the file's pages are given back.
 void OpWriter::align(Elements& elements) {
     const std::shared_ptr<const Constant> given = std::move(elements.data);
-    const auto copied = [&]() -> Result<SharedForms::Form> {
-        HR_ASSIGN(auto copy, AlignedBuffer::allocate(given->bytes.size(), "a tensor's elements"));
-        std::ranges::copy(given->bytes, copy.data());
-        return shared_bytes(std::move(copy));
-    };
-    const std::array<const Constant*, 1> sources{given.get()};
-    elements.data = own_constant(value_or_refuse(SharedForms::all().get(sources, "aligned", copied)),
-                                 given->bytes.size());
-    if (given->mapped) shared_.pages.give_back(given->bytes);
+    const FilePages* pages = given->mapped ? &shared_.pages : nullptr;
+    elements.data =
+        own_constant(value_or_refuse(SharedForms::all().aligned(*given, pages)), given->bytes.size());
+    if (pages) pages->give_back(given->bytes);
 }
 
 ValueId OpWriter::capture(const Operand& /*x*/) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <random>
+
+#include "base/small_letters.h"
 
 namespace headrace::serve {
 
@@ -14,8 +14,7 @@ std::string_view HttpRequest::header(const std::string& name) const {
 }
 
 void HttpRequest::add_header(std::string name, std::string value) {
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    headers.emplace(std::move(name), std::move(value));
+    headers.emplace(in_small_letters(name), std::move(value));
 }
 
 std::string new_request_id() {
