@@ -47,19 +47,19 @@ int usable_cpus(int all, const std::string& root) {
     return count;
 }
 
-bool are_cpus_taken(int cpus, const std::string& load) {
+bool are_cpus_taken(int wanted, int cpus, const std::string& load) {
     // 0.20 0.18 0.12 3/80 11206: three of 80 threads run or wait for a CPU, of which this is one
     const std::size_t slash = load.find('/'), blank = load.rfind(' ', slash);
     int running = 0;
     if (slash == std::string::npos || blank == std::string::npos) return false;
     std::from_chars(load.data() + blank + 1, load.data() + slash, running);
-    return running > cpus;
+    return running - 1 + wanted > cpus;
 }
 
-bool are_cpus_taken() {
+bool are_cpus_taken(int wanted) {
     std::string load;
     std::getline(std::ifstream("/proc/loadavg"), load);
-    return are_cpus_taken(static_cast<int>(std::thread::hardware_concurrency()), load);
+    return are_cpus_taken(wanted, static_cast<int>(std::thread::hardware_concurrency()), load);
 }
 
 int usable_cpus() {

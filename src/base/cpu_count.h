@@ -10,11 +10,11 @@ int usable_cpus();
 /// The same of the files below `root`, asked anew; `all` are the CPUs without a quota.
 int usable_cpus(int all, const std::string& root);
 
-/// Whether others want all CPUs just now, so that threads that wait for each other would wait for them. False
-/// where the system does not tell.
-bool are_cpus_taken();
+/// Whether others leave fewer CPUs than `wanted` just now, so that as many threads that wait for each other
+/// would wait for them. False where the system does not tell.
+bool are_cpus_taken(int wanted);
 
 /// The same of so many CPUs and a line as /proc/loadavg has it.
-bool are_cpus_taken(int cpus, const std::string& load);
+bool are_cpus_taken(int wanted, int cpus, const std::string& load);
 
 }  // namespace headrace

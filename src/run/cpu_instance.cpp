@@ -33,6 +33,9 @@ constexpr double kSingleThreadNodeUs = 1;
 /// longer.
 constexpr double kColdRunUs = 5000;
 
+/// How long the threads of others hold a CPU at least, as Linux shares it.
+constexpr double kTimeSliceUs = 3000;
+
 /// Activations up to this size stay with the instance: fetching them for each run would cost more time than
 /// the memory is worth.
 constexpr std::size_t kKeptBytes = std::size_t{64} << 10;
@@ -85,6 +88,7 @@ public:
 private:
     void choose_output_bindings();
     void collect_views();
+    bool are_slices_longer() const;
     void estimate();
     void offer_stop();
     void measure();
@@ -127,7 +131,7 @@ Status CpuInstance::prepare(const States& states) {
     stats_.arena_bytes = activations_.bytes();
     collect_views();
     estimate();
-    if (estimated_us_ < kColdRunUs || are_cpus_taken()) choice_.start_alone();
+    if (estimated_us_ < kColdRunUs) choice_.start_alone();
     ggml_threadpool_params params = ggml_threadpool_params_default(1);
     solo_.reset(ggml_threadpool_new(&params));
     return success();
@@ -166,6 +170,12 @@ void CpuInstance::offer_stop() {
     for (const auto& node : lowered_.custom_nodes) node->set_stop(&stop_);
 }
 
+/// Whether threads that lose a CPU to another process would wait for longer, one time slice a node, than the
+/// whole run takes on one thread.
+bool CpuInstance::are_slices_longer() const {
+    return kTimeSliceUs * static_cast<double>(plan_->nodes.size()) > estimated_us_;
+}
+
 /// What was learned of a run's time, and of whether others hold the cores, goes on with other shapes.
 void CpuInstance::estimate() {
     const double before = estimated_us_;
@@ -175,7 +185,9 @@ void CpuInstance::estimate() {
     if (before > 0 && estimated_us_ > 0)
         choice_.scale(estimated_us_ / before);
     else
-        choice_ = ThreadChoice(estimated_us_, &are_cpus_taken);
+        choice_ = ThreadChoice(
+            estimated_us_, are_slices_longer() ? +[](int wanted) { return are_cpus_taken(wanted); }
+                                               : +[](int) { return are_cpus_taken(1); });
 }
 
 Result<bool> CpuInstance::adapt(std::shared_ptr<const Plan> plan, const std::vector<bool>& changed) {

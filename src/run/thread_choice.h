@@ -9,15 +9,15 @@ namespace headrace {
 /// process holds one of their cores, each barrier lasts a time slice and a run takes many times as long as on
 /// one thread. A run that was far too slow is therefore followed by runs on one thread, more of them each
 /// time the trial with all threads is slow again, or slower than those on one thread were; but no more than
-/// it takes for the trial to have cost a twentieth of the time, since others may stop at any time. A trial
-/// waits while all processors are taken anyway.
+/// it takes for the trial to have cost a twentieth of the time, since others may stop at any time. A trial,
+/// which the first run is, too, waits while others leave too few CPUs anyway.
 class ThreadChoice {
 public:
-    /// expected_us: a generous estimate of a run on one thread. are_taken: whether others want all processors
-    /// just now.
+    /// expected_us: a generous estimate of a run on one thread. are_taken: whether others leave too few CPUs
+    /// for so many threads just now.
     explicit ThreadChoice(
         double expected_us = std::numeric_limits<double>::infinity(),
-        bool (*are_taken)() = [] { return false; })
+        bool (*are_taken)(int wanted) = [](int) { return false; })
         : best_us_(expected_us), are_taken_(are_taken) {}
 
     /// The next run is on one thread.
@@ -33,7 +33,7 @@ public:
     }
 
     int choose(int wanted) {
-        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_()) alone_ = kFirstPenalty;
+        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_(wanted)) alone_ = kFirstPenalty;
         if (alone_ == 0) return wanted;
         --alone_;
         return 1;
@@ -58,8 +58,8 @@ private:
     static constexpr double kSlow = 3, kSlower = 1.25, kNoiseUs = 1000, kCostOfTrials = 0.05;
     static constexpr int kFirstPenalty = 4, kLastPenalty = 64;
     double best_us_;
-    bool (*are_taken_)();
-    bool is_trial_next_ = false;  ///< the next run with all threads may be slow, as the last one was
+    bool (*are_taken_)(int wanted);
+    bool is_trial_next_ = true;  ///< the next run with all threads may be slow: the first, or as the last was
     double alone_us_ = std::numeric_limits<double>::infinity();  ///< the best run on one thread
     int penalty_ = 0;  ///< runs on one thread after the last slow one
     int alone_ = 0;    ///< of those, still to come

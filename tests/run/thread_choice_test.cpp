@@ -33,9 +33,10 @@ TEST(ThreadChoice, ASlowRunIsFollowedByRunsOnOneThreadThenATrial) {
 }
 
 TEST(ThreadChoice, ATrialWaitsWhileAllProcessorsAreTaken) {
-    static bool are_taken = true;
-    ThreadChoice choice(20000, [] { return are_taken; });
-    EXPECT_EQ(choice.choose(2), 2) << "nothing was slow yet";
+    static bool are_taken = false;
+    ThreadChoice choice(20000, [](int wanted) { return are_taken && wanted == 2; });
+    EXPECT_EQ(choice.choose(2), 2);
+    are_taken = true;
     choice.record(2, 300000);
     for (int i = 0; i < 30; ++i) EXPECT_EQ(choice.choose(2), 1);
     are_taken = false;
@@ -47,8 +48,13 @@ TEST(ThreadChoice, ATrialWaitsWhileAllProcessorsAreTaken) {
     EXPECT_EQ(choice.choose(2), 2) << "the trial was fast";
 }
 
+TEST(ThreadChoice, TheFirstRunIsATrial) {
+    ThreadChoice choice(20000, [](int) { return true; });
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(choice.choose(2), 1);
+}
+
 TEST(ThreadChoice, TheRunAfterOneThatStartsAloneIsATrial) {
-    ThreadChoice choice(20000, [] { return true; });
+    ThreadChoice choice(20000, [](int) { return true; });
     choice.start_alone();
     for (int i = 0; i < 10; ++i) EXPECT_EQ(choice.choose(2), 1);
     EXPECT_EQ(choice.choose(1), 1);
