@@ -199,17 +199,15 @@ def test_what_the_page_of_cpp_shows_compiles(number: int, tmp_path: Path):
 
 
 def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
-    setups = set()
+    setups = []
     for page in START:
         text = (ROOT / page).read_text(encoding="utf-8")
-        # after the first line, which may do without PyTorch
-        setup = re.compile(
-            r"^```sh\n(?:EXECUTORCH=0 )?make ggml-dev.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL
-        )
-        setups |= set(setup.findall(text))
+        # after the first line, which may bring PyTorch
+        setup = re.compile(r"^```sh\nmake (?:ggml-dev|executorch) .*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+        setups += setup.findall(text)
         *_, last = (block for block in blocks(page) if block.measured)
         assert re.search(r"\d", last.output or commands_and_output(last.text)[1]), page
-    assert len(setups) == 1
+    assert len(set(setups)) == 1 and len(setups) == len(START)
 
 
 @pytest.mark.usefixtures("lowerings")
