@@ -1,9 +1,16 @@
-# Every target sets up what it needs first; a second run repeats nothing. Logs are in build/logs. EXECUTORCH=0 does
-# without PyTorch and ExecuTorch, 1.5 GB of packages.
+# Every target sets up what it needs first; a second run repeats nothing. Logs are in build/logs.
 PYTHON ?= python3
 VENV := .venv/bin/python
 BUILD := $(PYTHON) tools/build.py
 ONNXRUNTIME_PROGRAMS := magika rapidocr-onnxruntime silero-vad opencv-python-headless pyclipper shapely six pillow
+
+# PyTorch and ExecuTorch, 1.5 GB of packages, come with these alone. EXECUTORCH=0 does without them here, too, and
+# EXECUTORCH=1 brings them elsewhere.
+NEED_PYTORCH := build test docs asan tsan fuzz executorch test-executorch test-executorch-suite test-cmake-lines \
+  test-architectures test-onnxruntime test-transformers tiny-chat bench-load bench-growth bench-lowering bench-zoo \
+  bench-micro bench-quantized bench-fast bench-published bench-neighbors bench-wheel bench-qwen3 bench-decoders \
+  bench-embeddings
+$(NEED_PYTORCH): export EXECUTORCH ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*## .*/\1/p' $(firstword $(MAKEFILE_LIST)))
@@ -23,7 +30,7 @@ test: ## run the C++ and Python tests
 	@$(BUILD)
 	@$(VENV) tools/run_tests.py
 
-ggml-dev: ## compile what a user runs, without the tests, and check that .venv imports it
+ggml-dev: ## compile what a user runs, without the tests and PyTorch, and check that .venv imports it
 	@$(BUILD) --target products
 	@$(VENV) -c 'import headrace, webnn; print("ready:", *headrace.devices())'
 
@@ -217,7 +224,7 @@ bench-wheel: ## compare the wheel for this machine with the native build, on the
 	@$(BUILD) --target products
 	@$(VENV) bench/wheel_speed.py $(if $(MODELS),--models $(MODELS))
 
-executorch: ## build the delegate, and embed the demo's text with MiniLM from PyTorch (FILE=notes.txt for your own)
+executorch: ## build Headrace with the ExecuTorch delegate (PyTorch and ExecuTorch: 1.5 GB), and embed the demo's text with MiniLM from PyTorch (FILE=notes.txt for your own)
 	@$(BUILD) --target products
 	@$(VENV) examples/executorch_minilm.py $(FILE)
 
@@ -344,7 +351,7 @@ fuzz: ## feed damaged graph files, ONNX models, delegates, packed weights, langu
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/control_flow_fuzz.py --cases $(or $(CASES),10000)
 	@PYTHONPATH=tests/onnx:tests/python $(VENV) tests/onnx/operator_fuzz.py --cases $(or $(CASES),10000)
 
-tiny-chat: ## train models/tiny-chat-q8_0.gguf again and test what it answers (10 minutes, needs PyTorch)
+tiny-chat: ## train models/tiny-chat-q8_0.gguf again by PyTorch and test what it answers (10 minutes)
 	@$(PYTHON) tools/setup.py
 	@PYTHONPATH=tools $(VENV) -m tiny_chat.train
 	@PYTHONPATH=tools $(VENV) -m tiny_chat.evaluate

@@ -1,7 +1,11 @@
 # The addons of the npm package in node/, built in place so that a require from the checkout finds them; those with a
 # sanitizer (tools/node_asan.py) and those for other machines (tools/wheels) lie beside their build. Node-API is C: one
 # binary serves every version of Node from 18 on.
-find_path(HEADRACE_NODE_HEADERS node_api.h PATH_SUFFIXES node DOC "The folder of Node's node_api.h")
+find_program(HEADRACE_NODE node)
+get_filename_component(node_prefix "${HEADRACE_NODE}" REALPATH)  # nvm's and NodeSource's have the headers beside them
+get_filename_component(node_prefix "${node_prefix}/../.." ABSOLUTE)
+find_path(HEADRACE_NODE_HEADERS node_api.h HINTS ${node_prefix}/include PATH_SUFFIXES node
+  DOC "The folder of Node's node_api.h")
 if(NOT HEADRACE_NODE_HEADERS)
   message(STATUS "Node's headers are not there (Debian's libnode-dev has them): no target node_addon")
   return()

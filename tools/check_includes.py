@@ -34,6 +34,8 @@ GENERATED = {
     "op_catalog_includes.inc": "ops",
     "op_catalog_rows.inc": "ops",
     "op_names.inc": "ops",
+    "composition_includes.inc": "passes",
+    "composition_rows.inc": "passes",
     "pass_includes.inc": "passes",
     "pass_rows.inc": "passes",
     "onnx_operator_includes.inc": "doors/onnx",

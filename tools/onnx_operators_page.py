@@ -16,23 +16,29 @@ def names():
 def page():
     read = {(domain, name): since for domain, name, since in onnx_operators()}
     standard = names()
-    count = sum(("", name) in read for name in standard)
+    missing = [name for name in standard if ("", name) not in read]
+    count = f"{len(standard) - len(missing)} of {len(standard)}"
     others = ", ".join(f"{domain}.{name}" for domain, name in sorted(read) if domain)
     ever = {schema.name for schema in defs.get_all_schemas_with_history()}
     experiments = ", ".join(name for domain, name in sorted(read) if not domain and name not in ever)
     lines = [
         "# ONNX operators that are read",
         "",
-        f"Operator sets {OLDEST} to {NEWEST} of ai.onnx: {count} of {len(standard)}. `make docs` writes this "
-        "page from the table of `src/doors/onnx` (`headrace::onnx_operators()`).",
+        f"Operator sets {OLDEST} to {NEWEST} of ai.onnx: {count}, all but "
+        f"{', '.join(missing)}. Of com.microsoft those [at the end](#other-domains); none of ai.onnx.ml. "
+        "`make docs` writes this page from the table of `src/doors/onnx` (`headrace::onnx_operators()`).",
         "",
         "| operator | read, from set |",
         "|---|---|",
         *(f"| {name} | {read.get(('', name), 'no')} |" for name in standard),
         "",
+        "## Other domains",
+        "",
         f"Experiments of old operator sets and of ONNX Runtime in ai.onnx: {experiments}.",
         "",
-        f"Of other domains: {others}. Functions that a model brings along are read where they are called.",
+        f"Of other domains: {others}.",
+        "",
+        "Functions that a model brings along are read where they are called.",
     ]
     return "\n".join(lines)
 

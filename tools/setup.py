@@ -12,7 +12,7 @@ all clones share. Environment:
   HEADRACE_CUDA       "ON": build ggml's CUDA backend, too, a library that is loaded where it is there
   HEADRACE_VULKAN     "ON": the same of its Vulkan backend
   CUDAARCHS           the GPUs to compile CUDA for in place of this machine's, as CMake names them: "80;90"
-  EXECUTORCH          "0": do without PyTorch and ExecuTorch (1.5 GB), and so without that door
+  EXECUTORCH          "1": install PyTorch and ExecuTorch (1.5 GB), for which that door is then built, too
   XDG_CACHE_HOME      where the cache goes (default ~/.cache)
 
 A wheel's build calls it with --wheel: the Python packages come from pip's build environment then, not from
@@ -21,7 +21,6 @@ A wheel's build calls it with --wheel: the Python packages come from pip's build
 
 import argparse
 import ctypes.util
-import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -45,14 +44,16 @@ from provision.python_packages import (
     make_venv,
 )
 from provision.system import (
+    apt_command,
     check_tools,
-    install_system_package,
     install_system_packages,
+    node_headers,
+    require_packages,
     require_program,
 )
 
 MLX_PACKAGES = ["mlx", "mlx-cpu"]
-NODE_HEADER = Path("/usr/include/node/node_api.h")
+NODE_PROGRAMS = {"node": "nodejs", "npm": "npm"}  # by the packages that have them
 
 
 @contextmanager
@@ -113,8 +114,8 @@ def prepare_mlx():
     """The MLX backend's packages, and OpenBLAS where it can be installed without asking: it is optional."""
     for package in MLX_PACKAGES:
         install_on_demand(package)
-    if shutil.which("dpkg-query") and os.geteuid() == 0 and not ctypes.util.find_library("openblas"):
-        install_system_package("libopenblas-dev")
+    if shutil.which("dpkg-query") and apt_command() and not ctypes.util.find_library("openblas"):
+        require_packages(["libopenblas-dev"], "OpenBLAS is not installed")
 
 
 def prepare_arm():
@@ -125,10 +126,10 @@ def prepare_arm():
 
 def prepare_node():
     """Node with its headers, and the packages that node/'s own tools need. The addon itself needs none."""
-    require_program("node", "nodejs")
-    require_program("npm")
-    if shutil.which("dpkg-query") and os.geteuid() == 0 and not NODE_HEADER.exists():
-        install_system_package("libnode-dev")
+    missing = [package for program, package in NODE_PROGRAMS.items() if not shutil.which(program)]
+    if not node_headers():
+        missing.append("libnode-dev")
+    require_packages(missing, "Node, npm or Node's node_api.h is not there")
     lock, installed = ROOT / "node/package-lock.json", ROOT / "node/node_modules/.package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         try:

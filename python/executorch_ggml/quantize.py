@@ -177,7 +177,7 @@ def stored(node: torch.fx.Node, tensor: torch.Tensor, dtype: str, block_format: 
 
 
 def is_nibbles(node: torch.fx.Node, tensor: torch.Tensor) -> bool:
-    """Whole numbers of 4 bits that torchao keeps in a byte each."""
+    """Whether these are integers of 4 bits, which torchao keeps in a byte each."""
     low, high = LARGEST_NIBBLE
     dequantized = all(
         target_name(user).endswith("dequantize_affine.default") and user.args[0] is node
@@ -192,7 +192,7 @@ def is_nibbles(node: torch.fx.Node, tensor: torch.Tensor) -> bool:
 
 
 def pack_nibbles(tensor: torch.Tensor) -> np.ndarray:
-    """Two in a byte, the first in the low half."""
+    """Packs integers of 4 bits, two in a byte, the first in the low half."""
     flat = tensor.detach().cpu().reshape(-1).numpy().view(np.uint8) & 15
     flat = np.append(flat, np.zeros(flat.size % 2, np.uint8))
     return flat[0::2] | flat[1::2] << 4

@@ -5,6 +5,7 @@ Errors: ValueError for what is no binary, of which wasmtime says more.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEADER = 8
-_COMPONENT = b"\0asm\x0d\0\1\0"
+_MAGIC = b"\0asm"
+_COMPONENT = _MAGIC + b"\x0d\0\1\0"
 #: Sections of a component that hold a core module and a component; of a core module.
 _CORE_MODULE, _NESTED = 1, 4
 _TABLES, _MEMORIES = 4, 5
@@ -21,6 +23,12 @@ _TABLES, _MEMORIES = 4, 5
 def is_component(binary: bytes) -> bool:
     """Whether it begins as a component; else it is a core module, or none of both."""
     return binary.startswith(_COMPONENT)
+
+
+def check_is_guest(binary: bytes) -> None:
+    """Raises ValueError for what is neither WebAssembly nor its text form."""
+    if not binary.startswith(_MAGIC) and not re.match(rb"\s*(\(|;;)", binary):
+        raise ValueError(f"it begins with {binary[:4]!r}; a WebAssembly guest begins with {_MAGIC!r}")
 
 
 def read_number(binary: bytes, at: int) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ._bytes_in_place import has_one_memory, with_bytes_in_place
 from ._sandbox import OverrunError, Sandbox
 from ._wasi_nn import Backend, find_library
-from ._wasm_binary import is_component
+from ._wasm_binary import check_is_guest, is_component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -214,6 +214,7 @@ def run_guest(
             nn = WasiNn(library or find_library(), configured, explain)
             try:
                 binary = guest.read_bytes()
+                check_is_guest(binary)
                 run = _run_component if is_component(binary) else _run_module
                 return run(binary, guest.name, sandbox, nn, end if give_up else None)
             finally:

@@ -30,7 +30,7 @@ void add_ops(CLI::App& app, Status& status);
 /// What shells complete.
 void add_completion(CLI::App& app, Status& status);
 
-/// Ends a command whose options are wrong by themselves, with the exit status of those.
+/// Exits with the status of a wrong command line where a status is an error.
 inline void check_usage(const Status& status) {
     if (!status.ok()) throw CLI::ParseError(status.error().message, CLI::ExitCodes::ValidationError);
 }

@@ -107,13 +107,17 @@ std::string explained(const std::string& text) {
                        text.substr(range + kOutside.size()), text.substr(begin, range - begin));
 }
 
+/// Of the arguments that a command does not know the first option, or else the first.
+std::string unknown_argument(const std::vector<std::string>& arguments) {
+    for (const std::string& argument : arguments)
+        if (argument.starts_with("-")) return argument.substr(0, argument.find('='));
+    return arguments.empty() ? "" : arguments.front();
+}
+
 /// "; did you mean '--temp'?" of an argument that the command does not know.
-std::string meant_option(const CLI::App& command, std::string_view text) {
+std::string meant_option(const CLI::App& command, const std::string& unknown) {
 #ifdef HEADRACE_LLM
-    const auto dashes = text.find(" --");  // its value may stand before it
-    if (dashes == text.npos) return command.get_name() == "chat" ? "; -p says a text" : "";
-    text.remove_prefix(dashes + 1);
-    const std::string_view unknown = text.substr(0, text.find_first_of(" ="));
+    if (!unknown.starts_with("-")) return command.get_name() == "chat" ? "; -p says a text" : "";
     std::vector<std::string> own;
     for (const CLI::Option* option : command.get_options())
         for (const std::string& name : option->get_lnames()) own.push_back("--" + name);
@@ -125,7 +129,7 @@ std::string meant_option(const CLI::App& command, std::string_view text) {
     const std::string near = serve::near_name(unknown, names);
     return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 #else
-    static_cast<void>(command), static_cast<void>(text);
+    static_cast<void>(command), static_cast<void>(unknown);
     return {};
 #endif
 }
@@ -154,7 +158,15 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
     if (word == "help" || word == "version") nearest = "headrace --" + word;
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
-    text = explained(text);
+    if (least == 0 && dynamic_cast<const CLI::ExtrasError*>(&error)) {
+        const std::string unknown = unknown_argument(app.remaining(true));
+        text = fmt::format(
+            "{} '{}'{}",
+            unknown.starts_with("-") ? "there is no option" : "there is no place for the argument", unknown,
+            meant_option(*app.get_subcommand(word), unknown));
+    } else {
+        text = explained(text);
+    }
     if (least > 0 && word.starts_with("-"))
         text = fmt::format(
             "there is no option '{}'; there are --help and --version, and commands; headrace --help lists "
@@ -164,11 +176,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, std::span<char* c
         text = fmt::format("there is no command '{}'{}; headrace --help lists them", word,
                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
     else
-        text += fmt::format("{}; headrace {}--help explains",
-                            least == 0 && dynamic_cast<const CLI::ExtrasError*>(&error)
-                                ? meant_option(*app.get_subcommand(word), text)
-                                : "",
-                            least == 0 ? word + " " : "");
+        text += fmt::format("; headrace {}--help explains", least == 0 ? word + " " : "");
     tell_user(text);
     return kUsage;
 }

@@ -1,5 +1,6 @@
 #include "cli/peer.h"
 
+#include "base/cpu_count.h"
 #include "base/log.h"
 #include "cli/python.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kNoPeer = 3, kDisagreement = 4;  // as compare_onnxruntime.py has them
 
-/// Both sides get the same extents where nothing says them.
+/// The shapes of all inputs without a file, so that both sides make up the same extents.
 Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     HR_ASSIGN(const Graph graph, read_graph_or_model(options));
     HR_ASSIGN(const InputShapes inputs, input_shapes(graph, options.inputs));
@@ -35,7 +36,7 @@ Result<std::vector<std::string>> given_shapes(const BenchOptions& options) {
     return shapes;
 }
 
-/// It ends as without a peer.
+/// What an interpreter without the package runs: it exits as compare_onnxruntime.py without ONNX Runtime.
 constexpr std::string_view kNoComparison = R"(
     print(
         f"no comparison with ONNX Runtime: {sys.executable} does not have the Python package headrace; "
@@ -53,7 +54,7 @@ std::vector<std::string> command_line(const BenchOptions& options, const std::ve
     };
     add("--device", options.compile.device);
     add("--host-timeout-ms", std::to_string(options.compile.host_timeout_ms));
-    add("--threads", std::to_string(options.compile.threads));
+    add("--threads", std::to_string(options.compile.threads > 0 ? options.compile.threads : usable_cpus()));
     if (options.compile.weights != WeightFormat::as_given)
         add("--weight-format", options.compile.weights == WeightFormat::q8_0 ? "q8_0" : "q4_0");
     add("--manifest", options.weights.manifest);

@@ -25,7 +25,7 @@ std::size_t identifier_length(std::string_view text) {
 
 constexpr int kMostPower = 16;
 
-/// Functions that are not understood, and what was cut short, may be negative.
+/// A symbol of that name. Unknown functions, and names that were shortened, may have negative values.
 Expression symbol_of(std::string text, const Expression::RangeOf& range_of) {
     const auto known = range_of ? range_of(text) : std::nullopt;
     const bool is_opaque = text.ends_with(')') || is_cut(text);
@@ -116,7 +116,7 @@ private:
         return name;
     }
 
-    /// One of those that are understood; nothing is taken of others.
+    /// A known function, such as floor(n*1.5); of an unknown one nothing is read.
     std::optional<Expression> function() {
         const std::string_view name = rest_.substr(0, identifier_length(rest_)), before = rest_;
         if (!rest_.substr(name.size()).starts_with('(')) return std::nullopt;

@@ -1,5 +1,5 @@
-/// What hoist_recurrent_input_projection leaves of gru and gru_cell: the steps, of which each needs the one
-/// before.
+/// The steps of gru and gru_cell, each of which needs the one before. Their products with the inputs are
+/// hoisted out by hoist_recurrent_input_projection.
 #include "kernels/tensor/gru_f32.h"
 
 #include <array>

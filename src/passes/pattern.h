@@ -46,15 +46,15 @@ private:
     std::vector<NodeId> writer_;
 };
 
-/// Each looks whether node `at` ends a composition, and replaces it: true when it did.
-Result<bool> recognize_rms_norm(Patterns& p, NodeId at);
-Result<bool> recognize_silu(Patterns& p, NodeId at);
-Result<bool> recognize_gelu(Patterns& p, NodeId at);
-Result<bool> recognize_glu(Patterns& p, NodeId at);
-Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at);
-Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at);
-Result<bool> recognize_attention(Patterns& p, NodeId at);
-Result<bool> recognize_grouped_attention(Patterns& p, NodeId at);
-Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at);
+/// What several nodes spell out, and one computes. A source <stem>.cpp of this folder that knows some defines
+/// `Compositions <stem>_compositions()`, by which CMake finds it.
+struct Composition {
+    std::string_view name;  ///< in the plural, as it is counted
+    /// Looks whether node `at` ends one, and replaces it: true when it did.
+    Result<bool> (*recognize)(Patterns& p, NodeId at);
+    /// Those that are looked for before at each node, which may be one after the other.
+    std::vector<std::string_view> after = {};
+};
+using Compositions = std::vector<Composition>;
 
 }  // namespace headrace

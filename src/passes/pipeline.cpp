@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "ir/verify.h"
+#include "passes/order.h"
 
 #include "pass_includes.inc"
 
@@ -14,13 +15,6 @@ std::vector<Pass> found_passes() {
     return {
 #include "pass_rows.inc"
     };
-}
-
-/// Whether a pass of the others has yet to run before this one.
-bool waits(const Pass& pass, const std::vector<Pass>& others) {
-    return std::ranges::any_of(others, [&](const Pass& other) {
-        return std::ranges::find(pass.after, other.name) != pass.after.end();
-    });
 }
 
 Status check_name(const std::string& name) {
@@ -46,23 +40,7 @@ Result<PassReport> run_pass(const Pass& pass, Graph& graph, const PassOptions& o
 
 }  // namespace
 
-Result<std::vector<Pass>> in_order(std::vector<Pass> passes) {
-    for (const Pass& pass : passes)
-        for (const std::string_view name : pass.after)
-            if (std::ranges::find(passes, name, &Pass::name) == passes.end())
-                return invalid("{} follows the pass '{}', which there is not", pass.name, name);
-    std::ranges::sort(passes, {}, &Pass::name);
-    std::vector<Pass> ordered;
-    while (!passes.empty()) {
-        const auto next =
-            std::ranges::find_if(passes, [&](const Pass& pass) { return !waits(pass, passes); });
-        if (next == passes.end())
-            return invalid("the pass {} follows itself, by way of others", passes.front().name);
-        ordered.push_back(std::move(*next));
-        passes.erase(next);
-    }
-    return ordered;
-}
+Result<std::vector<Pass>> in_order(std::vector<Pass> passes) { return ordered(std::move(passes), "pass"); }
 
 std::span<const Pass> all_passes() {
     static const std::vector<Pass> passes = in_order(found_passes()).value();

@@ -105,8 +105,6 @@ bool exchanges_heads_and_rows(const Graph& graph, const Node& transpose) {
     return exchanges(graph, transpose, 2);
 }
 
-}  // namespace
-
 /// Matrices whose batches are one dimension while they are transposed, as exporters write the keys, are
 /// transposed as they lie: reshape(transpose(reshape(x))) is transpose(reshape(x)).
 Result<bool> recognize_transposed_matrices(Patterns& p, NodeId at) {
@@ -191,6 +189,19 @@ Result<bool> recognize_attention_of_rows(Patterns& p, NodeId at) {
     for (auto& [name, value] : attrs)
         if (name == "heads_after_rows") value = true;
     return p.replace(at, OpName(*attention->op), std::move(operands), attrs);
+}
+
+}  // namespace
+
+Compositions recognize_attention_compositions() {
+    return {
+        {.name = "transposed_matrices", .recognize = &recognize_transposed_matrices},
+        {.name = "attentions", .recognize = &recognize_attention, .after = {"transposed_matrices"}},
+        {.name = "grouped_attentions", .recognize = &recognize_grouped_attention, .after = {"attentions"}},
+        {.name = "attentions_of_rows",
+         .recognize = &recognize_attention_of_rows,
+         .after = {"grouped_attentions"}},
+    };
 }
 
 }  // namespace headrace

@@ -1,38 +1,33 @@
 #include "passes/eliminate_dead_code.h"
+#include "passes/order.h"
 #include "passes/pass.h"
 #include "passes/pattern.h"
+
+#include "composition_includes.inc"
 
 namespace headrace {
 namespace {
 
-struct Composition {
-    std::string_view count;
-    Result<bool> (*recognize)(Patterns&, NodeId);
-};
-
-/// In this order at each node, which may be one after the other.
-constexpr Composition kCompositions[] = {
-    {"rms_norms", &recognize_rms_norm},
-    {"silus", &recognize_silu},
-    {"gelus", &recognize_gelu},
-    {"gated_units", &recognize_glu},
-    {"rotary_embeddings", &recognize_rotary_embedding},
-    {"transposed_matrices", &recognize_transposed_matrices},
-    {"attentions", &recognize_attention},
-    {"grouped_attentions", &recognize_grouped_attention},
-    {"attentions_of_rows", &recognize_attention_of_rows},
-};
+Compositions found_compositions() {
+    Compositions all;
+    for (Compositions found : {
+#include "composition_rows.inc"
+         })
+        all.insert(all.end(), found.begin(), found.end());
+    return all;
+}
 
 /// Puts one node in the place of those that spell it out: rms_norm, silu, glu, rotary_embedding, attention,
 /// and attention over heads that were repeated for it.
 Result<Counts> recognize_compositions(Graph& graph, const PassContext& context) {
+    static const Compositions compositions = ordered(found_compositions(), "composition").value();
     Counts counts;
-    for (const Composition& c : kCompositions) counts[std::string(c.count)] = 0;
+    for (const Composition& c : compositions) counts[std::string(c.name)] = 0;
     Patterns patterns(graph);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-        for (const Composition& c : kCompositions) {
+        for (const Composition& c : compositions) {
             HR_ASSIGN(const bool found, c.recognize(patterns, static_cast<NodeId>(i)));
-            if (found) ++counts[std::string(c.count)];
+            if (found) ++counts[std::string(c.name)];
         }
     HR_TRY(eliminate_dead_code(graph, context));
     return counts;

@@ -87,8 +87,6 @@ std::optional<OpName> form_of(const Patterns& p, ValueId gate, ValueId x) {
     return std::nullopt;
 }
 
-}  // namespace
-
 /// x · ½ · (1 + erf(x / √2)), or with tanh, whatever comes first.
 Result<bool> recognize_gelu(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
@@ -102,5 +100,9 @@ Result<bool> recognize_gelu(Patterns& p, NodeId at) {
     }
     return false;
 }
+
+}  // namespace
+
+Compositions recognize_gelu_compositions() { return {{.name = "gelus", .recognize = &recognize_gelu}}; }
 
 }  // namespace headrace

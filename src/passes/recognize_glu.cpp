@@ -1,6 +1,7 @@
 #include "passes/pattern.h"
 
 namespace headrace {
+namespace {
 
 /// x · sigmoid(x).
 Result<bool> recognize_silu(Patterns& p, NodeId at) {
@@ -26,6 +27,14 @@ Result<bool> recognize_glu(Patterns& p, NodeId at) {
                                  {{"activation", std::string(std::string_view(activation))}});
         }
     return false;
+}
+
+}  // namespace
+
+Compositions recognize_glu_compositions() {
+    return {{.name = "silus", .recognize = &recognize_silu},
+            // x · sigmoid(x) is no gated unit.
+            {.name = "gated_units", .recognize = &recognize_glu, .after = {"rms_norms", "silus", "gelus"}}};
 }
 
 }  // namespace headrace

@@ -43,8 +43,6 @@ std::optional<Root> root_of_mean_square(const Patterns& p, ValueId id, ValueId x
     return std::nullopt;
 }
 
-}  // namespace
-
 /// x · 1/sqrt(mean(x²) + epsilon) or x / sqrt(…), then perhaps times a list of factors.
 Result<bool> recognize_rms_norm(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
@@ -73,6 +71,12 @@ Result<bool> recognize_rms_norm(Patterns& p, NodeId at) {
         return p.replace(at, "rms_norm", {norm->inputs[0], factor}, named_attrs(*norm));
     }
     return false;
+}
+
+}  // namespace
+
+Compositions recognize_rms_norm_compositions() {
+    return {{.name = "rms_norms", .recognize = &recognize_rms_norm}};
 }
 
 }  // namespace headrace

@@ -37,8 +37,6 @@ std::optional<ValueId> turned(const Patterns& p, ValueId id) {
     return first && first == second ? first : std::nullopt;
 }
 
-}  // namespace
-
 /// x · cos + [-second half of x, first half] · sin.
 Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at) {
     const Node& node = p.graph().node(at);
@@ -58,6 +56,12 @@ Result<bool> recognize_rotary_embedding(Patterns& p, NodeId at) {
         }
     }
     return false;
+}
+
+}  // namespace
+
+Compositions recognize_rotary_embedding_compositions() {
+    return {{.name = "rotary_embeddings", .recognize = &recognize_rotary_embedding}};
 }
 
 }  // namespace headrace

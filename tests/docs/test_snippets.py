@@ -32,6 +32,7 @@ GUIDES = (
     "docs/executorch.md",
     "docs/gallery.md",
     "docs/graph-files.md",
+    "docs/guests.md",
     "docs/node.md",
     "docs/onnx.md",
     "docs/onnxruntime.md",
@@ -39,7 +40,7 @@ GUIDES = (
     "docs/webnn.md",
     *MODELS,
 )
-PAGES = ("README.md", *GUIDES, *START)
+PAGES = ("README.md", "node/README.md", *GUIDES, *START)
 BLOCK = re.compile(
     r"^(?P<measured><!-- measured -->\n\n)?"
     r"```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
@@ -47,7 +48,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 # That docs/start/onnx.md makes.
-NEEDS_MODEL = ("README.md", "docs/node.md", "docs/onnx.md", "docs/onnxruntime.md")
+NEEDS_MODEL = ("README.md", "node/README.md", "docs/node.md", "docs/onnx.md", "docs/onnxruntime.md")
 LEAVE_NOTHING = "trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT"
 NODE = ROOT / "node/native/headrace.node"
 
@@ -75,6 +76,8 @@ class Block:
         if self.kind == "console":
             if re.search(r"^\$ node ", self.text, re.MULTILINE) and not NODE.exists():
                 return "the npm package is not built: make node"
+            if "python client.py" in self.text and not find_spec("openai"):
+                return "the client needs the package openai"
             for program in ("cmake", "curl"):
                 if program in self.text and not shutil.which(program):
                     return f"there is no {program} here"
@@ -122,7 +125,13 @@ def in_shell(block: Block, folder: Path, port: str) -> str:
     done = subprocess.run(
         ["bash", "-c", f"set -eo pipefail\n{LEAVE_NOTHING}\n{re.sub('808[01]', port, commands)}"],
         cwd=folder,
-        env={**os.environ, "CHECKOUT": str(ROOT), "PATH": path, "HEADRACE_PYTHON": sys.executable},
+        env={
+            **os.environ,
+            "CHECKOUT": str(ROOT),
+            "PATH": path,
+            "HEADRACE_PYTHON": sys.executable,
+            "HEADRACE_TUNING": str(folder / "tuning"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -199,17 +208,15 @@ def test_what_the_page_of_cpp_shows_compiles(number: int, tmp_path: Path):
 
 
 def test_every_page_of_the_start_sets_up_in_one_way_and_ends_with_a_number():
-    setups = set()
+    setups = []
     for page in START:
         text = (ROOT / page).read_text(encoding="utf-8")
-        # after the first line, which may do without PyTorch
-        setup = re.compile(
-            r"^```sh\n(?:EXECUTORCH=0 )?make ggml-dev.*?\n(.*?)^```$", re.MULTILINE | re.DOTALL
-        )
-        setups |= set(setup.findall(text))
+        # after the first line, which may bring PyTorch
+        setup = re.compile(r"^```sh\nmake (?:ggml-dev|executorch) .*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+        setups += setup.findall(text)
         *_, last = (block for block in blocks(page) if block.measured)
         assert re.search(r"\d", last.output or commands_and_output(last.text)[1]), page
-    assert len(setups) == 1
+    assert len(set(setups)) == 1 and len(setups) == len(START)
 
 
 @pytest.mark.usefixtures("lowerings")
@@ -218,9 +225,12 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
     names: dict[str, object] = {"__name__": "__main__"}
     port = free_port()
     if page not in START:
-        for name in ("models", "node"):
+        for name in ("examples", "models", "node"):
             (folder / name).symlink_to(ROOT / name)
-    if page in (*MODELS, "docs/node.md"):
+    if page == "node/README.md":
+        (folder / "node_modules").mkdir()
+        (folder / "node_modules/headrace").symlink_to(ROOT / "node")
+    if page in (*MODELS, "docs/node.md", "node/README.md"):
         (folder / "model.gguf").symlink_to(ROOT / "models/tiny-chat-q8_0.gguf")
     if page in MODELS:
         write_adapter(ROOT / "models/tiny-chat-q8_0.gguf", folder / "adapter.gguf")
@@ -240,7 +250,7 @@ def test_programs_print_what_the_page_says(page: str, folder: Path):
             makes = next(made for made in blocks("docs/start/onnx.md") if made.kind == "python")
             in_python(makes, page, {})
         if block.title:
-            (folder / block.title).write_text(block.text)
+            (folder / block.title).write_text(re.sub("808[01]", port, block.text))
             continue
         if block.kind == "console":
             printed, expected = in_shell(block, folder, port), commands_and_output(block.text)[1]

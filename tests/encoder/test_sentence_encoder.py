@@ -166,7 +166,7 @@ def test_pairs_are_compared_by_their_places(tmp_path: Path) -> None:
 def test_similarity_is_a_tensor_where_pytorch_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
     encoder = SentenceEncoder(write_folder(tmp_path))
     vectors = encoder.encode(TEXTS[:5], convert_to_tensor=True)
     scores = encoder.similarity(vectors[0], vectors)
@@ -188,7 +188,7 @@ def test_tokens_are_those_that_the_model_reads(tmp_path: Path) -> None:
 
 
 def test_results_may_be_tensors(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
     encoder = SentenceEncoder(write_folder(tmp_path))
     whole = encoder.encode(TEXTS, convert_to_tensor=True)
     assert isinstance(whole, torch.Tensor) and whole.shape == (len(TEXTS), WIDTH + 1)

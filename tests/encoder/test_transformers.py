@@ -17,8 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tokenizer"))
 import natural_texts
 import tokenizer_kinds
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed (EXECUTORCH=0)")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: make executorch installs it"
+)
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build/bin/headrace"
 SIZE = {

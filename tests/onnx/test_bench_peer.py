@@ -85,7 +85,7 @@ def test_what_onnx_runtime_does_not_open_is_told_in_one_line(tmp_path):
         [("x", TensorProto.BFLOAT16, [2])],
         [("y", TensorProto.BFLOAT16, [2])],
     )
-    command = [sys.executable, "-m", "headrace._cli.compare_onnxruntime", model]
+    command = [sys.executable, "-m", "headrace._cli.compare_onnxruntime", model, "--threads", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (3, "")
     assert (

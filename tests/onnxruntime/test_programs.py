@@ -46,7 +46,7 @@ def require(package: str) -> None:
     if not (PACKAGES / package).exists():
         pytest.skip(f"{package} is not installed: make test-onnxruntime")
     if package == "silero_vad":
-        pytest.importorskip("torch", reason="PyTorch is not installed (EXECUTORCH=0)")
+        pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
 
 
 @pytest.mark.parametrize("program", CASES)

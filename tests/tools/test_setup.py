@@ -1,13 +1,17 @@
 """tools/provision: what the environment asks ggml's build for, and how packages come on demand."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import setup
 from provision import cuda, ggml, python_packages, system
 from provision.base import SetupError
 from provision.ggml import build_device_backend, build_ggml
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -246,6 +250,85 @@ def test_who_may_not_install_packages_is_told_all_of_them_before_anything_begins
     with pytest.raises(SetupError, match=r"libfmt-dev.*cmake"):
         system.install_system_packages("demo", Beside())
     assert installed == []
+
+
+NODE = ["nodejs", "npm", "libnode-dev"]
+
+
+@pytest.fixture
+def without_node(monkeypatch, installed):
+    """A Debian without Node, whose user is no root and may use sudo."""
+    monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
+    there = ("sudo", "dpkg-query")
+    monkeypatch.setattr(system.shutil, "which", lambda name: f"/bin/{name}" if name in there else None)
+    monkeypatch.setattr(setup, "node_headers", lambda: None)
+    monkeypatch.setattr(setup, "run_logged", lambda *arguments, **options: None)
+    monkeypatch.setattr(system.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, ""))
+    return installed
+
+
+def test_node_and_its_headers_come_by_sudo(without_node):
+    setup.prepare_node()
+    assert without_node == [NODE]
+
+
+def test_who_may_not_install_node_is_told_the_line_with_its_headers(monkeypatch, without_node):
+    monkeypatch.setattr(system.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1, ""))
+    with pytest.raises(
+        SetupError, match=r"sudo apt-get install --no-install-recommends nodejs npm libnode-dev"
+    ):
+        setup.prepare_node()
+    assert without_node == []
+
+
+def test_the_headers_beside_the_node_of_path_are_taken(monkeypatch, tmp_path):
+    node = tmp_path / "versions/v22/bin/node"
+    header = tmp_path / "versions/v22/include/node/node_api.h"
+    for file in (node, header):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (tmp_path / "node").symlink_to(node)
+    monkeypatch.setattr(system.shutil, "which", lambda name: str(tmp_path / name))
+    assert system.node_headers() == header.parent
+    header.unlink()
+    assert system.node_headers() in (None, Path("/usr/include/node"))
+
+
+@pytest.mark.parametrize("asked, comes", [("1", True), ("0", False), (None, False)])
+def test_pytorch_comes_where_it_is_asked_for(monkeypatch, asked, comes):
+    brought = []
+    monkeypatch.setattr(python_packages, "install_on_demand", brought.append)
+    monkeypatch.delenv("EXECUTORCH", raising=False)
+    if asked:
+        monkeypatch.setenv("EXECUTORCH", asked)
+    python_packages.install_executorch()
+    assert brought == (python_packages.EXECUTORCH_PACKAGES if comes else [])
+
+
+@pytest.mark.parametrize(
+    "target, value",
+    [
+        ("demo", ""),
+        ("ggml-dev", ""),
+        ("node", ""),
+        ("site", ""),
+        ("executorch", "1"),
+        ("test", "1"),
+        ("docs", "1"),
+    ],
+)
+def test_pytorch_comes_with_the_targets_that_need_it(tmp_path, target, value):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    tool = tmp_path / "tools/build.py"
+    tool.parent.mkdir()
+    tool.write_text('import os\nprint(os.environ.get("EXECUTORCH", ""))\nraise SystemExit(1)\n')
+    shutil.copy(tool, tool.with_name("setup.py"))
+    environment = {name: text for name, text in os.environ.items() if name not in ("EXECUTORCH", "MAKEFLAGS")}
+    asked = [({}, value), ({"EXECUTORCH": "0"}, "0"), ({"EXECUTORCH": "1"}, "1")]
+    for given, wanted in asked:
+        make = ["make", "-C", str(tmp_path), "--no-print-directory", target]
+        done = subprocess.run(make, env=environment | given, capture_output=True, text=True)
+        assert done.stdout.split() == wanted.split(), done.stderr
 
 
 def test_the_demo_takes_a_quick_llama_cpp_where_the_cache_has_none_at_full_speed(monkeypatch, tmp_path):

@@ -364,6 +364,10 @@ def test_the_command_says_what_a_guest_did_wrong(library, model, guest, tmp_path
     no_start = tmp_path / "no_start.wasm"
     no_start.write_bytes(wasmtime.wat2wasm("(module)"))
     assert "exports no _start" in headrace_wasm(no_start, code=1)
+    assert "it begins with b'GGUF'; a WebAssembly guest begins with" in headrace_wasm(model, code=1)
+    as_text = tmp_path / "as_text.wat"
+    as_text.write_text(';; text\n(module (func (export "_start")))')
+    assert headrace_wasm(as_text) == ""
     no_such = tmp_path / "no_such.wasm"
     assert headrace_wasm(no_such, code=1) == f"headrace wasm: {no_such}: there is no such file\n"
     assert headrace_wasm(tmp_path, code=1) == f"headrace wasm: {tmp_path}: is no file\n"

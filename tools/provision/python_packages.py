@@ -96,8 +96,8 @@ def requirements():
 
 
 def install_executorch():
-    """PyTorch, ExecuTorch and transformers for that door, unless EXECUTORCH=0; the rest works without."""
-    if os.environ.get("EXECUTORCH") == "0":
+    """PyTorch, ExecuTorch and transformers for that door, where EXECUTORCH=1; the rest works without."""
+    if os.environ.get("EXECUTORCH") != "1":
         return
     try:
         for package in EXECUTORCH_PACKAGES:

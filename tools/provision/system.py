@@ -95,15 +95,23 @@ def install_system_packages(purpose, beside=None):
 
 def apt_get(packages):
     """How apt-get is called here. Errors: SetupError, which says how to install the packages."""
+    command = apt_command()
+    if command is None:
+        raise SetupError(
+            "system packages are missing and installing them needs root. Please run\n"
+            f"  sudo apt-get install --no-install-recommends {' '.join(packages)}"
+        )
+    return command
+
+
+def apt_command():
+    """How a call of apt-get begins: as root, or by sudo that asks for no password; else None."""
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
     if os.geteuid() == 0:
         return environment
     sudo = ["sudo", "-n"]
     if not shutil.which("sudo") or subprocess.run([*sudo, "true"], capture_output=True).returncode:
-        raise SetupError(
-            "system packages are missing and installing them needs root. Please run\n"
-            f"  sudo apt-get install --no-install-recommends {' '.join(packages)}"
-        )
+        return None
     return [*sudo, *environment]
 
 
@@ -115,21 +123,33 @@ def install_packages(apt, packages):
 
 def require_program(program, package=None):
     """Installs the package, of the same name by default, where its program is missing. Errors: SetupError."""
-    package = package or program
-    if shutil.which(program):
+    if not shutil.which(program):
+        require_packages([package or program], f"{program} is not on the PATH")
+
+
+def require_packages(packages, lacking):
+    """Installs Debian's packages, if there are any in the list. Errors: SetupError, which says how to, and
+    where this is no Debian what is lacking.
+    """
+    if not packages:
         return
-    if not shutil.which("dpkg-query") or os.geteuid() != 0:
-        raise SetupError(
-            f"{program} is not on the PATH. On Debian: apt-get install --no-install-recommends {package}"
-        )
-    install_system_package(package)
-
-
-def install_system_package(package):
-    apt = apt_get([package])
-    say(1, f"installing system packages: {package}")
+    if not shutil.which("dpkg-query"):
+        names = " ".join(packages)
+        raise SetupError(f"{lacking}. On Debian: apt-get install --no-install-recommends {names}")
+    apt = apt_get(packages)
+    say(1, f"installing system packages: {' '.join(packages)}")
     run_logged("apt", [*apt, "update"])
-    install_packages(apt, [package])
+    install_packages(apt, packages)
+
+
+def node_headers():
+    """The folder of Node's headers, which are beside the Node of PATH (nvm's, NodeSource's) or from Debian's
+    libnode-dev; None where they are missing.
+    """
+    node = shutil.which("node")
+    prefixes = [Path(node).resolve().parents[1]] if node else []
+    folders = [prefix / "include/node" for prefix in (*prefixes, Path("/usr"))]
+    return next((folder for folder in folders if (folder / "node_api.h").exists()), None)
 
 
 def check_tools(*tools):

@@ -12,7 +12,6 @@ from web import toolchain
 WORK = base.BUILD / "web"
 MODULES = base.ROOT / "node/native/web"
 SOURCES_RELEASE = "bookworm"  # Highway and fmt as a native build has them
-NODE_HEADERS = "/usr/include/node"
 GOOGLETEST = "/usr/src/googletest"
 # One set of objects for all modules: linked without -pthread, their atomics are plain accesses.
 COMPILE_FLAGS = "-msimd128 -fwasm-exceptions -pthread"
@@ -57,7 +56,7 @@ class Build:
             f"-DHEADRACE_HEADERS={linked_headers(WORK / 'include')}",
             f"-DHEADRACE_HIGHWAY={self.archive.source('highway', SOURCES_RELEASE)}",
             f"-DHEADRACE_FMT={self.archive.source('fmtlib', SOURCES_RELEASE)}",
-            f"-DHEADRACE_NODE_HEADERS={NODE_HEADERS}",
+            f"-DHEADRACE_NODE_HEADERS={system.node_headers()}",
             f"-DHEADRACE_GOOGLETEST={GOOGLETEST}",
             "-DHEADRACE_SMALL=ON",
         ]
@@ -86,7 +85,8 @@ def version():
 
 
 def check_system():
-    for path, package in ((NODE_HEADERS, "libnode-dev"), (GOOGLETEST, "googletest")):
-        if not os.path.exists(path):
-            raise base.SetupError(f"{path} is missing: Debian's package {package} has it")
+    if not system.node_headers():
+        raise base.SetupError("Node's node_api.h is not there: make node installs it")
+    if not os.path.exists(GOOGLETEST):
+        raise base.SetupError(f"{GOOGLETEST} is missing: Debian's package googletest has it")
     system.require_program("ninja", "ninja-build")

@@ -84,7 +84,7 @@ def median(t: Translator, node: torch.fx.Node) -> Value:
 
 
 def _norm(t: Translator, x: Value, p: float) -> Value:
-    """Along the last axis."""
+    """The distance along the last axis."""
     axes, dtype = [t.rank(x) - 1], t.dtype(x)
     if p in (1, 2):
         return t.op("reduce_l1" if p == 1 else "reduce_l2", x, axes=axes)
@@ -99,7 +99,7 @@ def _norm(t: Translator, x: Value, p: float) -> Value:
 
 @lowers("aten._cdist_forward.default")
 def cdist(t: Translator, node: torch.fx.Node) -> Value:
-    """Between all rows of [..., p, m] and [..., r, m]"""
+    """Distances between all rows of [..., p, m] and [..., r, m], [..., p, r]."""
     a, b = t.value(node.args[0]), t.value(node.args[1])
     (*batch, p, width), (*other, r, _) = t.shape(a), t.shape(b)
     a, b = t.reshape(a, [*batch, p, 1, width]), t.reshape(b, [*other, 1, r, width])
@@ -108,7 +108,7 @@ def cdist(t: Translator, node: torch.fx.Node) -> Value:
 
 @lowers("aten._pdist_forward.default")
 def pdist(t: Translator, node: torch.fx.Node) -> Value:
-    """Between each pair of a matrix's rows."""
+    """Distances between each pair of a matrix's rows."""
     x = t.value(node.args[0])
     pairs = torch.tensor(list(itertools.combinations(range(known(t, x)[0]), 2)))
     first, second = (t.op("gather", x, t.constant(pairs[:, i]), axis=0) for i in (0, 1))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -169,7 +168,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--host-timeout-ms", type=int, default=60000)
     parser.add_argument("--weight-format", default="as-given")
-    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--dimension", action="append", default=[])
     parser.add_argument("--input", action="append", default=[])
     parser.add_argument("--shape", action="append", default=[])
@@ -184,9 +183,9 @@ def main() -> None:
             give_up(f"{package} is not installed: pip install onnx onnxruntime")
     from . import ab_timing  # needs ONNX Runtime
 
-    threads = arguments.threads or len(os.sched_getaffinity(0))
-    set_num_threads(threads)
+    threads = arguments.threads
     try:
+        set_num_threads(threads)
         model, graph = open_ours(arguments, threads)
         feeds = make_inputs(model.inputs, arguments)
         peer = open_peer(arguments.graph, graph, threads)

@@ -36,7 +36,7 @@ Error no_prompt() { return failure(Code::invalid_state, "input 0, the prompt, wa
 
 }  // namespace
 
-/// For outputs 0 and 1, in the place of an earlier call's error.
+/// Keeps an answer, which outputs 0 and 1 give, and drops the error of an earlier call.
 void ConversationContext::keep(Answer made) {
     const std::lock_guard lock(mutex_);
     answer_ = std::move(made);

@@ -34,7 +34,7 @@ struct GuestCall {
     void write(std::uint32_t pointer, std::uint32_t word) const {
         std::memcpy(memory + pointer, &word, sizeof word);
     }
-    /// For what reaches outside the memory; the guest may read why, as of all that fails.
+    /// Refuses a pointer outside the guest's memory; the guest may read why, as of each failed call.
     wasi_nn_error refused(std::string_view function, std::string_view what) const {
         const std::string why = fmt::format("{} reaches outside the guest's memory of {} bytes", what, size);
         return static_cast<wasi_nn_error>(headrace::wasi_nn::guests_door().refuse(backend, function, why));

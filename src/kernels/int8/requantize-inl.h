@@ -94,7 +94,7 @@ public:
         for (size_t v = 0; v < 4; ++v) {
             const Reals real =
                 hn::Mul(hn::Add(hn::ConvertTo(hn::RebindToFloat<D>(), sum[v]), bias[v]), scale[v]);
-            // In this order NaN stays, of which the lowest number is made.
+            // Min in this order keeps a NaN, which the conversion turns into the lowest integer.
             whole[v].raw = to_whole(hn::Min(high_, real).raw);
         }
         Words low, high;

@@ -41,7 +41,7 @@ void ThreadGovernor::observe(double wall_ms, double running_ms) {
     const bool is_crowded = running_ms_ < kGotCores * wall_ms_ * threads_;
     patience_ms_ = is_crowded ? std::min(2 * patience_ms_, kMostPatienceMs)
                               : std::max(kLeastPatienceMs, patience_ms_ / 2);
-    // A visitor of one look is gone before fewer threads are worth it.
+    // Only what two looks in turn find crowded takes threads away: a short visitor is gone by then.
     if (is_crowded && was_crowded_ && threads_ > 1) {
         threads_ = std::clamp(static_cast<int>(running_ms_ / wall_ms_), 1, threads_ - 1);
         waited_ms_ = 0;

@@ -11,7 +11,7 @@ bool can_quantize_to(ggml_type type) {
 /// Rows of a quantised tensor can be told apart by their strides.
 bool has_whole_rows(const ggml_tensor* t) { return t->nb[0] == ggml_type_size(t->type); }
 
-/// From one tensor of blocks to another whose rows are as long.
+/// Whether both are tensors of blocks whose rows are as long.
 bool copies_blocks(const ggml_tensor* t) {
     const ggml_tensor* from = t->src[0];
     return ggml_is_quantized(t->type) && from->type == t->type && has_whole_rows(from) &&
@@ -22,7 +22,7 @@ bool supports_copy(const ggml_tensor* t) {
     const ggml_tensor* from = t->src[0];
     const bool readable = is_plain(from->type) || (is_quantized(from->type) && has_whole_rows(from));
     if (is_plain(t->type)) return readable;
-    // Only memory that is there already can take blocks: an array of MLX's has no such type.
+    // Blocks are copied into the result's own memory: no array of MLX has such a type.
     if (!t->view_src || !has_whole_rows(t)) return false;
     return copies_blocks(t) || (is_float(from->type) && can_quantize_to(t->type));
 }

@@ -75,7 +75,7 @@ std::pair<Operand, Operand> all_steps(OpWriter& g, Operand state, const StepInpu
     return {found.at(0), g.reshape(rows, {sizes[0], steps, sizes[2], sizes[4]})};
 }
 
-/// The matrix at first, zeros without one that is given.
+/// The first state: the given one, or zeros.
 Operand first_state(OpWriter& g, const Operand& past, const StepInputs& inputs) {
     const Operand state = past ? g.cast(past, ElementType::f32) : known(0.0, ElementType::f32);
     const Shape key = g.shape(inputs.k);

@@ -60,7 +60,7 @@ Operand least_operand(const Operand& x) {
     return known(std::get<double>(least), x->type);
 }
 
-/// First each plane, then over the planes: maxima and means of windows allow that.
+/// Pools each plane, then over the planes, which gives the same maxima and means.
 Operand pooled_volumes(OpWriter& g, std::string_view op, const Operand& x, const Window& window, bool up) {
     const Shape s = g.shape(x);
     Operand y = pooled(g, op, g.reshape(x, {s[0], s[1] * s[2], s[3], s[4]}), window.part(1, 3), up);
@@ -153,7 +153,7 @@ Results max_pool(OpWriter& g, const Node& node) {
     return {pooled(g, "max_pool2d", node.x(), window, rounds_up(node))};
 }
 
-/// The image with its padding as zeros that count.
+/// The image padded with zeros, and the window without padding: means count those zeros.
 std::pair<Operand, Window> with_zeros(OpWriter& g, const Operand& x, Window window) {
     Shape begin{0, 0}, end{0, 0};
     begin.insert(begin.end(), window.before.begin(), window.before.end());

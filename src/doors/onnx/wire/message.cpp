@@ -33,7 +33,7 @@ bool Message::next() {
         }
         field_.key = static_cast<std::uint32_t>(key);
         const std::uint32_t form = field_.key & 7;
-        if (form == kGroupBegins) {  // no field of ONNX's is one
+        if (form == kGroupBegins) {  // groups: no field of ONNX is one
             if (skip_group(field_.key >> 3)) continue;
             is_damaged_ = true;
             return false;

@@ -4,8 +4,8 @@
 
 namespace headrace::serve {
 
-/// Whether a client waits for its answer. HTTP lets it close its end of the connection behind its request, as
-/// one does that goes away: only what is written tells them apart. Thread-safe.
+/// Whether a client still waits for its answer. A client that waits may close its end of the connection after
+/// its request, and so does one that goes away: only a write tells them apart. Thread-safe.
 class ClientPresence {
 public:
     explicit ClientPresence(int socket) : socket_(socket) {}

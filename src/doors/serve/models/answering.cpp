@@ -37,7 +37,7 @@ public:
         }
     }
 
-    /// Waits for all. Nothing when the client went away.
+    /// Waits for all answers. Nothing when the client went away.
     std::optional<std::vector<Reply>> collect() {
         for (std::size_t i = 0; i < generations_.size(); ++i)
             while (next(i, kLook))
@@ -49,7 +49,7 @@ public:
         if (!write_all(sink, writer)) record_->set_error(kClientIsGone);
     }
 
-    /// Tells where they were.
+    /// Tells the writer which slot each answer had.
     void place(AnswerWriter& writer) {
         for (std::size_t i = 0; i < holders_.size(); ++i) writer.placed(i, holders_[i]->slot());
     }
@@ -106,7 +106,7 @@ private:
         }
     }
 
-    /// An empty text that no token begins is read, and gone on with, by no model.
+    /// No model can go on with an empty text that no token begins.
     static bool is_nothing(const Request& request) {
         return request.tokens.empty() && request.messages.empty() && request.prompt.empty();
     }
