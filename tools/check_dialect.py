@@ -15,7 +15,13 @@ JAVASCRIPT_FOLDERS = ("bench", "examples", "node/lib", "node/web", "tests", "too
 # Kernels write size_t as Highway does, whose names they use without a namespace.
 KERNELS = ("src/kernels/", "tests/kernels/")
 # Read by compilers of C and of Metal, too, which have no namespace std.
-SHARED_HEADERS = ("wasi_nn_backend.h", "wasi_nn_llamacpp.h", "wasi_nn_guests.h", "write_unit.h")
+SHARED_HEADERS = (
+    "wasi_nn_backend.h",
+    "wasi_nn_llamacpp.h",
+    "wasi_nn_guests.h",
+    "write_unit.h",
+    "upstream_library.h",
+)
 WORDS = (
     "analys(?=e)",
     "behaviour",

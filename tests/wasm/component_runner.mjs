@@ -7,7 +7,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { GuestFault, WasiNn } from '../../examples/wasi_nn/node/wasi_nn.mjs';
+import { GuestFault } from '../../examples/wasi_nn/node/resources.mjs';
+import { WasiNn } from '../../examples/wasi_nn/node/wasi_nn.mjs';
 
 const RESULT = 64;
 const CODES = ['invalid-argument', 'invalid-encoding', 'timeout', 'runtime-error', 'unsupported-operation', 'too-large',
@@ -19,7 +20,7 @@ const { transpile } = await import(pathToFileURL(packages.resolve('@bytecodealli
 const { functions, programs: wanted, mostBytes, loop } = JSON.parse(readFileSync(programs, 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'headrace-component-'));
 process.on('exit', () => rmSync(folder, { recursive: true })); // whatever ends the process
-const { files } = await transpile(readFileSync(component), { name: 'guest', instantiation: 'async' });
+const { files } = await transpile(readFileSync(component), { name: 'guest', instantiation: 'async', importBindings: 'hybrid' });
 for (const [file, content] of Object.entries(files)) {
   if (!file.includes('/')) writeFileSync(join(folder, file), content);
 }
@@ -50,7 +51,7 @@ class Guest {
         told.push(kind === 'call' ? this.#call(number, ...rest) : null);
       } catch (error) {
         // What jco's own code and WebAssembly throw is the guest's fault; what the host's functions throw is not.
-        if (!(error instanceof GuestFault) && /wasi_nn\.mjs/.test(error?.stack ?? '')) return { broken: `step ${number}, ${rest[0]}: ${error.stack}` };
+        if (!(error instanceof GuestFault) && /wasi_nn\/node\//.test(error?.stack ?? '')) return { broken: `step ${number}, ${rest[0]}: ${error.stack}` };
         return [...told, 'trap'];
       }
     }

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-import wasm_chat
 
 wasmtime = pytest.importorskip("wasmtime", reason="wasmtime is not installed: make setup installs it")
 pytest.importorskip("onnx", reason="onnx is not installed: make setup installs it")
 pytest.importorskip("headrace", reason="the Python extension is not built: make build")
 import component_fuzz  # noqa: E402
 from component_fuzz import BUILDERS, DATA, INPUTS, MODEL, NAMES, SHAPE  # noqa: E402
-from component_guest import FUNCTIONS, MOST_BYTES, NN, RESULT, BrokenHostError, Guest, text  # noqa: E402
-from guest_toolchains import need_from_npm  # noqa: E402
+from component_guest import MOST_BYTES, NN, RESULT, BrokenHostError, Guest, text  # noqa: E402
 from headrace._wasi_nn import Backend  # noqa: E402
 from headrace._wasm_binary import contents_of  # noqa: E402
+from node_components import in_node  # noqa: E402
 
 SUM_AND_PRODUCT = [
     ["sum", 1, [2, 2], struct.pack("<4f", 11, 102, 13, 104).hex()],
@@ -48,27 +45,8 @@ def wasmtime_lists(library, config):
 @pytest.fixture(scope="module")
 def node_runs(library, config, tmp_path_factory):
     """Runs programs in Node: what each gave."""
-    need_from_npm("jco")
     folder = tmp_path_factory.mktemp("node")
-    try:
-        addon = wasm_chat.compile_addon(folder / "addon.node")
-        program, _ = wasm_chat.find_node()
-    except wasm_chat.MissingError as missing:
-        pytest.skip(str(missing))
-    component = folder / "component.wasm"
-    component.write_bytes(wasmtime.wat2wasm(text()))
-
-    def run(programs: list) -> list:
-        wanted = folder / "programs.json"
-        functions = {name: function.gives for name, function in FUNCTIONS.items()}
-        wanted.write_text(json.dumps({"functions": functions, "programs": programs, "mostBytes": MOST_BYTES}))
-        runner = Path(__file__).parent / "component_runner.mjs"
-        command = [program, "--no-warnings", runner, addon, library, json.dumps(config), component, wanted]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-4000:]
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    return run
+    return in_node(library, config, wasmtime.wat2wasm(text()), folder)
 
 
 @pytest.fixture(params=["wasmtime", "wasmtime_lists", "node"])

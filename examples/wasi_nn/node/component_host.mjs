@@ -37,7 +37,7 @@ const load = (name) => import(pathToFileURL(packages.resolve(name)));
 /** The component's own code, as jco writes it to a folder. */
 async function translated(binary, folder) {
   const { transpile } = await load('@bytecodealliance/jco');
-  const { files } = await transpile(binary, { name: 'guest', instantiation: 'async' });
+  const { files } = await transpile(binary, { name: 'guest', instantiation: 'async', importBindings: 'hybrid' });
   for (const [file, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, file)), { recursive: true });
     await writeFile(join(folder, file), content);

@@ -1,7 +1,9 @@
 // wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
 // a guest's memory there. More live resources of one guest, or more bytes of its tensors and errors, are a leak, and end it.
+import { lower } from './lowered.mjs';
+import { GuestFault, Holdings, MOST_BYTES, Resource, known } from './resources.mjs';
+
 const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
-const MOST_RESOURCES = 65536, MOST_BYTES = 2 ** 30;
 const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
 const ROOM_FOR_DIMENSIONS = (DATA - SHAPE) / 4;
 const ENCODINGS = ['openvino', 'onnx', 'tensorflow', 'pytorch', 'tensorflowlite', 'ggml', 'autodetect'];
@@ -15,55 +17,6 @@ const CODES = { invalid_argument: 'invalid-argument', invalid_state: 'invalid-ar
 /** The metadata of an answer that was given up before its first piece. */
 const NOTHING_SAID = JSON.stringify({ output_tokens: 0, stop_reason: 'cancelled' });
 const encoder = new TextEncoder(), decoder = new TextDecoder();
-
-/** What a guest may not do: it is ended. */
-export class GuestFault extends Error {}
-
-/** What one guest may hold. */
-class Holdings {
-  #resources = 0;
-  #bytes = 0;
-  #mostBytes;
-  constructor(mostBytes) { this.#mostBytes = Math.min(mostBytes, MOST_BYTES); }
-  take(bytes) {
-    if (this.#resources >= MOST_RESOURCES)
-      throw new GuestFault(`the guest holds ${MOST_RESOURCES} resources, and may hold no more`);
-    if (this.#bytes + bytes > this.#mostBytes)
-      throw new GuestFault(
-        `the guest's tensors and errors hold ${this.#bytes} bytes, and ${bytes} more are beyond ${this.#mostBytes}`);
-    this.#resources++;
-    this.#bytes += bytes;
-  }
-  give(bytes) {
-    this.#resources--;
-    this.#bytes -= bytes;
-  }
-}
-
-/** What a guest's handles stand for. */
-class Resource {
-  #holdings;
-  #size;
-  #isHeld = true;
-  constructor(holdings, size = 0) {
-    holdings.take(size);
-    this.#holdings = holdings;
-    this.#size = size;
-  }
-  /** jco makes objects of our classes for handles that it does not know, too, without their constructors. */
-  static holds(object) { return #isHeld in object && object.#isHeld; }
-  /** Whether it was there until now. */
-  drop() {
-    if (!Resource.holds(this)) return false;
-    this.#isHeld = false;
-    this.#holdings.give(this.#size);
-    return true;
-  }
-}
-function known(object) {
-  if (!Resource.holds(object)) throw new GuestFault('the guest passed a handle of nothing, or one that it had dropped');
-  return object;
-}
 
 /** What calls throw; a component gets it as its error. */
 class NnError extends Resource {
@@ -221,9 +174,10 @@ class Context extends Resource {
     const given = new Map();
     let twice;
     for (const [name, tensor] of inputs) {
-      known(tensor).drop(); // the guest handed them over
+      const handed = known(tensor);
+      handed.drop();
       if (given.has(name)) twice ??= name;
-      given.set(name, tensor);
+      given.set(name, handed);
     }
     if (twice !== undefined) throw this.backend.error('invalid_argument', `input '${twice}' is given twice`);
     return known(this).described.kind === 'language_model' ? this.#text(given) : this.#tensors(given);
@@ -263,6 +217,8 @@ class Context extends Resource {
   }
   [Symbol.dispose]() { if (this.drop()) { this.backend.close(this.number); this.owner.release(); } }
 }
+
+lower(Tensor, NnError, Context);
 
 class Answer extends Resource {
   constructor(conversation) {

@@ -24,6 +24,13 @@ Result<GraphLoad> graph_load(const LoadOptions& options) {
     return GraphLoad{std::move(parameters), options.target};
 }
 
+/// What is read of them takes memory before a host's limits are looked at.
+Status check_config(const LoadOptions& options) {
+    if (options.config.size() <= kLongestConfig) return success();
+    return invalid("the load's parameters have {} bytes, and {} are the most", options.config.size(),
+                   kLongestConfig);
+}
+
 Error no_room_for_graphs(std::size_t most) {
     return failure(Code::busy, "{} graphs are loaded, the host's max_graphs; unload one", most);
 }
@@ -78,6 +85,7 @@ Result<GraphId> ContextTable::load_model(std::string_view name, const LoadOption
 Result<GraphId> ContextTable::load(std::string_view name, const LoadOptions& options) {
     if (name.size() > kLongestName)
         return invalid("the model's name has {} bytes, and {} are the most", name.size(), kLongestName);
+    HR_TRY(check_config(options));
     HR_TRY(check_room(options.replaces));
     std::shared_ptr<LoadedGraph> graph;
     const auto read = [&](const std::string& path) {
@@ -99,6 +107,7 @@ Result<GraphId> ContextTable::load_bytes(std::string_view bytes, Encoding encodi
     const GuestLimits& limits = models_.limits();
     if (!limits.bytes)
         return failure(Code::denied, "the host lets guests load models by name alone (guest_bytes)");
+    HR_TRY(check_config(options));
     HR_TRY(check_room(options.replaces));
     HR_TRY(check_model_bytes(bytes.size(), limits));
     if (encoding == Encoding::any && bytes.starts_with(kGgufMagic)) {

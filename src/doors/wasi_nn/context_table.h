@@ -19,6 +19,7 @@ using GraphId = HostedModels::Id;
 
 /// Bytes of a model's or a session's name: errors repeat names, and sessions keep them.
 inline constexpr std::size_t kLongestName = 4096;
+inline constexpr std::size_t kLongestConfig = std::size_t{1} << 20;
 
 /// What holds in a backend where its configuration says nothing else.
 struct Defaults {

@@ -10,6 +10,19 @@ struct ParameterTexts {
     std::string_view context, request;
 };
 
+/// Bytes of parameters as text and, at most, as what is read of them: each value of a list or an object takes
+/// up to 128.
+std::size_t parameter_bytes(std::string_view json) {
+    std::size_t values = 0;
+    bool is_in_text = false;
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        if (json[i] == '"') is_in_text = !is_in_text;
+        if (is_in_text && json[i] == '\\') ++i;
+        if (!is_in_text) values += json[i] == ',' || json[i] == '[' || json[i] == '{';
+    }
+    return json.size() + 128 * values;
+}
+
 /// Whether a request has a parameter, which is a truth value.
 bool is_set(const Generation& generation, std::string_view name) {
     return std::get<bool>(*generation.parameters().find(name));
@@ -47,7 +60,7 @@ void ConversationContext::keep(Answer made) {
 /// Counts the texts that are kept; under mutex_.
 void ConversationContext::note_held() {
     const std::size_t of_answer = answer_ ? answer_->text.size() + answer_->metadata.size() : 0;
-    conversation_.note_held(prompt_.size() + parameters_.size() + of_answer);
+    conversation_.note_held(prompt_.size() + parameter_bytes_ + of_answer);
 }
 
 /// Keeps an error for output 1.
@@ -66,12 +79,15 @@ Status ConversationContext::set_input(std::uint32_t index, const GuestTensor& te
     const std::lock_guard lock(mutex_);
     const std::string_view text = tensor.text();
     std::string& input = index == 0 ? prompt_ : parameters_;
-    const std::size_t others = prompt_.size() + parameters_.size() - input.size();
+    const std::size_t parameters = index == 0 ? parameter_bytes_ : parameter_bytes(text);
+    const std::size_t prompt = index == 0 ? text.size() : prompt_.size();
     HR_TRY(caught([&] {
-        conversation_.hold(others + text.size(), index == 0 ? "the prompt" : "the text of the parameters");
+        conversation_.hold(prompt + parameters,
+                           index == 0 ? "the prompt" : "what the parameters are read as");
         return std::monostate();
     }));
     input = text;
+    parameter_bytes_ = parameters;
     if (index == 0) {
         has_prompt_ = true;
         ++prompt_number_;

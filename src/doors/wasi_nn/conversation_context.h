@@ -40,6 +40,7 @@ private:
     HostedConversation conversation_;
     std::mutex mutex_;  // of what follows, up to error_
     std::string prompt_, parameters_;
+    std::size_t parameter_bytes_ = 0;  // as they count
     bool has_prompt_ = false;
     std::uint64_t prompt_number_ = 0;    // that it is, of those that were set
     std::uint64_t earlier_request_ = 0;  // the latest one when an input was set

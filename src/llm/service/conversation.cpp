@@ -4,10 +4,20 @@
 #include <common/json.h>
 
 #include <algorithm>
+#include <ctime>
 #include <mutex>
 
 #include "llm/checks/model_metadata.h"
 #include "llm/service/call_grammar.h"
+
+#ifdef __GLIBC__
+/// In the C library's place, whose result is one for all threads: llama.cpp, which is linked with us, asks it
+/// for the date that templates are told. Others could wait for a long template otherwise.
+extern "C" [[gnu::visibility("hidden")]] std::tm* localtime(const std::time_t* time) noexcept {
+    thread_local std::tm result;
+    return localtime_r(time, &result);
+}
+#endif
 
 namespace headrace::llm {
 namespace {
@@ -139,9 +149,10 @@ void limit_thoughts(const Model& model, const common_chat_params& format, Reques
 
 common_chat_params applied(const common_chat_templates* templates,
                            const common_chat_templates_inputs& inputs) {
-    // Templates are told the date, which llama.cpp takes from std::localtime: one result for all threads.
+#ifndef __GLIBC__  // whose own localtime has one result for all threads
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
+#endif
     return common_chat_templates_apply(templates, inputs);
 }
 

@@ -7,6 +7,7 @@
 
 #include "checkout.h"
 #include "doors/wasi_nn/chat_host.h"
+#include "temporary_folder.h"
 
 namespace headrace::wasi_nn_test {
 namespace {
@@ -14,9 +15,11 @@ namespace {
 class WasiNnHeader : public EachLibrary {};
 HR_EACH_LIBRARY(WasiNnHeader);
 
-void expect_success(const std::string& program, const std::string& environment = {}) {
-    const std::string command =
-        environment + test_program_folder() + "/wasi_nn_" + program + " '" + model_path() + "' 2>&1";
+/// more: arguments behind the model.
+void expect_success(const std::string& program, const std::string& environment = {},
+                    const std::string& more = {}) {
+    const std::string command = environment + test_program_folder() + "/wasi_nn_" + program + " '" +
+                                model_path() + "' " + more + " 2>&1";
     FILE* output = popen(command.c_str(), "r");
     ASSERT_NE(output, nullptr);
     std::string printed;
@@ -44,6 +47,13 @@ TEST_F(WasiNnLibraries, AreFoundAndCalledByNameAsWamrDoes) { expect_success("wam
 
 TEST_F(WasiNnLibraries, ServeHostsOfTheBackendWhoseNameOneOfThemHas) {
     expect_success("upstream_host", found_ + "HEADRACE_RUN_INFERENCE_ARGS=6 ");
+}
+
+TEST_F(WasiNnLibraries, ServeWhatPublicTestsOfThatBackendGoThrough) {
+    const TemporaryFolder folder;
+    const std::string other = (folder.path() / "other.gguf").string();
+    std::filesystem::copy_file(model_path(), other);
+    expect_success("upstream_cases", found_, "'" + other + "' '" + folder.path().string() + "'");
 }
 
 }  // namespace

@@ -179,6 +179,29 @@ TEST_P(WasiNnLimits, AGuestTakesNoMoreMemoryThanItsHostSays) {
         << "a closed context gives its texts' memory back";
 }
 
+TEST_P(WasiNnLimits, AGuestsParametersCountAsWhatIsReadOfThem) {
+    const Host host(*library, R"({"max_memory_bytes": 100000000})");
+    const std::uint32_t context = host.open(host.load(R"({"n_threads": 1, "n_ctx": 512})"));
+    std::string biases = R"({"logit_bias": [[1, 1])";
+    for (int i = 0; i < 1'000'000; ++i) biases += ",[1,1]";
+    biases += "]}";
+    EXPECT_EQ(library->set_input(host.ctx(), context, 1, biases), library->numbers.no_memory);
+    EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
+                HasSubstr("what the parameters are read as takes"));
+    const std::string text = R"({"stop": [")" + std::string(1'000'000, ',') + R"(", "\",[[[{{{"]})";
+    EXPECT_EQ(library->set_input(host.ctx(), context, 1, text), 0) << "a text's commas are no values";
+}
+
+TEST_P(WasiNnLimits, ALoadsParametersHaveAMost) {
+    const Host host(*library);
+    std::uint32_t graph = 77;
+    const std::string long_one = R"({"n_ctx": 512)" + std::string(1 << 20, ' ') + "}";
+    EXPECT_EQ(host.try_load(model_path(), long_one, &graph), 1) << "invalid_argument";
+    EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
+                HasSubstr("the load's parameters have 1048590 bytes, and 1048576 are the most"));
+    EXPECT_EQ(graph, 77u);
+}
+
 TEST_P(WasiNnLimits, ClosingAContextEndsItsRequest) {
     const Host host(*library);
     const std::uint32_t context = host.open(host.load(kShifting));

@@ -16,7 +16,7 @@ if(TARGET wasi_nn_backend)
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
     add_dependencies(doors_wasi_nn_test wasi_nn_${interface}_header)
   endforeach()
-  foreach(host wamr_host upstream_host)
+  foreach(host wamr_host upstream_host upstream_cases)
     add_executable(wasi_nn_${host} ${wasi_nn_dir}/${host}.c)
     target_link_libraries(wasi_nn_${host} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
     set_target_properties(wasi_nn_${host} PROPERTIES C_STANDARD 11

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "llm/calling_template.h"
 #include "llm/tiny_model.h"
@@ -51,6 +54,27 @@ TEST(Conversation, RefusesATextThatCannotFitBeforeItIsReadAsTokens) {
     settings.system_prompt = std::string(4 << 20, 'x');
     EXPECT_EQ(make_prompt(engine->model(), history, "Hi", size, settings).error().code,
               Code::prompt_too_long);
+}
+
+TEST(ConversationThreads, WaitForNobodysLongTemplate) {
+    using Clock = std::chrono::steady_clock;
+    const auto engine = tiny_engine();
+    const auto prompt_within = [&](const std::string& chat_template) {
+        RequestSettings settings = tiny_settings().request;
+        settings.own_template = chat_template;
+        const auto start = Clock::now();
+        EXPECT_TRUE(make_prompt(engine->model(), {}, "Hi", engine->context_size(), settings).ok());
+        return Clock::now() - start;
+    };
+    std::atomic<bool> is_over = false;
+    Clock::duration of_long{}, longest{};
+    std::thread thread([&] {
+        of_long = prompt_within("{% for i in range(300000) %}{% set x = i %}{% endfor %}Hi");
+        is_over = true;
+    });
+    while (!is_over) longest = std::max(longest, prompt_within("Hi"));
+    thread.join();
+    EXPECT_LT(longest, of_long / 2);
 }
 
 TEST(Conversation, NoTextHasMoreBytesThanItsTokensCanHave) {
