@@ -16,8 +16,6 @@ from ._core import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
-
     from .onnx.outputs import Outputs
 
 
@@ -54,9 +52,10 @@ class Model:
         """Runs the model. Errors: ValueError for missing, unknown or unfit inputs."""
         return self.run(named_inputs(self._title, self.input_names, arrays, named))
 
-    def run(self, feeds: dict[str, Any], outputs: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
-        """Runs the model on arrays by name. outputs: arrays that results are written into where these have
-        the graph's own dtype, by the names that `self.outputs` has. Errors: ValueError.
+    def run(self, feeds: dict[str, Any], outputs: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Runs the model on arrays and Tensors by name. outputs: arrays and Tensors that results are written
+        into where these have the graph's own dtype, by the names that `self.outputs` has; the class Tensor
+        makes one. Errors: ValueError.
         """
         if not isinstance(feeds, Mapping):
             raise TypeError(
@@ -73,7 +72,7 @@ class Model:
     def _as_declared(self, results: dict[str, Any]) -> dict[str, Any]:
         return results if self._made is None else self._made.of(results)
 
-    def _run(self, feeds: dict[str, Any], outputs: dict[str, np.ndarray] | None) -> dict[str, Any]:
+    def _run(self, feeds: dict[str, Any], outputs: dict[str, Any] | None) -> dict[str, Any]:
         if self._has_states:
             return self.session.run(feeds, outputs, **self._limits)
         try:

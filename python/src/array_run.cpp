@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "run_tensor.h"
+
 namespace headrace::python {
 PyObject* entry(nb::handle dict, const std::string& name) {
     return PyDict_GetItem(dict.ptr(), to_str(name).ptr());
@@ -60,19 +62,31 @@ nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
     std::vector<ArrayReader> readers;
     std::vector<InputView> in;
     readers.reserve(inputs.size());
+    std::vector<nb::object> used;  // tensors, which another thread may take out of the dicts
     for (const TensorInfo& info : inputs) {
-        readers.emplace_back(needed_entry(call, "input", given, info.name, inputs), info.dtype,
-                             ("input '" + info.name + "'").c_str());
+        const nb::handle value = needed_entry(call, "input", given, info.name, inputs);
+        if (const Tensor* tensor = find_run_tensor(value); tensor && tensor->dtype() == info.dtype) {
+            used.push_back(nb::borrow(value));
+            in.push_back(tensor->input());
+            continue;
+        }
+        readers.emplace_back(value, info.dtype, ("input '" + info.name + "'").c_str());
         in.push_back({info.dtype, readers.back().shape(), readers.back().data()});
     }
-    if (nb::len(given) != readers.size()) check_names(call, "input", inputs, given, may_be_given);
+    if (nb::len(given) != inputs.size()) check_names(call, "input", inputs, given, may_be_given);
     std::vector<ArrayWriter> writers;
+    std::vector<nb::object> tensors(outputs.size());  // that outputs go into in place of arrays
     const auto make_outputs = [&](const Shapes& shapes) {
         const nb::gil_scoped_acquire for_arrays;
         std::vector<OutputView> out;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             const TensorInfo& info = outputs[i];
             PyObject* target = into.is_none() ? nullptr : entry(into, info.name);
+            if (target) tensors[i] = output_tensor(target, info, shapes[i]);
+            if (tensors[i].is_valid()) {
+                out.push_back(find_run_tensor(tensors[i])->output());
+                continue;
+            }
             if (target)
                 writers.emplace_back(target, info.dtype, shapes[i], info.name.c_str());
             else
@@ -87,7 +101,9 @@ nb::dict ArrayRun::operator()(nb::dict given, nb::object into) const {
         run(in, make_outputs);
     }
     nb::dict results;
-    for (std::size_t i = 0; i < writers.size(); ++i) results[to_str(outputs[i].name)] = writers[i].finish();
+    auto writer = writers.begin();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        results[to_str(outputs[i].name)] = tensors[i].is_valid() ? tensors[i] : (writer++)->finish();
     return results;
 }
 

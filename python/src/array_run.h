@@ -23,8 +23,8 @@ struct ArrayRun {
     /// Whether a name that is no input may be given all the same; it is not read.
     std::function<bool(const std::string& name)> may_be_given = [](const std::string&) { return false; };
 
-    /// `given` are all inputs by name; `into` is None, or a dict of arrays that some outputs go into. Returns
-    /// a dict of every output by name.
+    /// `given` are all inputs by name; `into` is None, or a dict of arrays and tensors that some outputs go
+    /// into. Returns a dict of every output by name.
     nb::dict operator()(nb::dict given, nb::object into) const;
 };
 

@@ -9,6 +9,7 @@ namespace headrace::python {
 
 void bind_graphs(nanobind::module_& m);
 void bind_executable(nanobind::module_& m);
+void bind_run_tensor(nanobind::module_& m);
 void bind_session(nanobind::module_& m);
 void bind_webnn(nanobind::module_& m);
 void bind_extent(nanobind::module_& m);

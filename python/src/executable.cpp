@@ -180,6 +180,7 @@ void bind_executable(nb::module_& m) {
           nb::arg("weights"),
           "Options of compile() as a WebNN context has them. Errors: ValueError for a bad hint, or a device "
           "that is not there; RuntimeError of the device.");
+    bind_run_tensor(m);
     bind_session(m);
 }
 

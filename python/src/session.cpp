@@ -128,17 +128,18 @@ nb::dict stats(TurnSession& self) {
 }
 
 constexpr const char* kRunSignature =
-    "def run(self, inputs: dict[str, numpy.typing.ArrayLike], outputs: dict[str, numpy.ndarray] | None = "
-    "None, "
-    "*, reuse_buffers: bool = True, profile: bool = False, most_iterations: int = 10000000) -> dict[str, "
-    "numpy.ndarray]";
+    "def run(self, inputs: dict[str, numpy.typing.ArrayLike | Tensor], outputs: dict[str, numpy.ndarray | "
+    "Tensor | type[Tensor]] | None = None, *, reuse_buffers: bool = True, profile: bool = False, "
+    "most_iterations: int = 10000000) -> dict[str, "
+    "numpy.ndarray | Tensor]";
 
 constexpr const char* kRunDoc = R"(Runs the graph on arrays by name and returns every output by name.
 
 inputs: arrays of NumPy or, by DLPack, of others. Dense ones of the declared dtype are read where they are; others
 are converted where numbers keep their meaning: to floats by rounding, to integers without. outputs: arrays of the
 caller's for some outputs; dense ones of the right dtype are written in place. They may be inputs, too, but not
-overlap each other. reuse_buffers: take activations from the executable's pool. profile: run and time one node after
+overlap each other. A Tensor is used where its content lies, as an input or for an output; the class Tensor in place of
+one makes it for an output, and both are what comes back for it. reuse_buffers: take activations from the executable's pool. profile: run and time one node after
 the other; stats has the times. most_iterations: of all loops of the run together; one that would go on after that
 is an error.
 

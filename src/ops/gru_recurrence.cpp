@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "ops/elementwise.h"
 #include "ops/gru.h"
 #include "ops/infer.h"
 #include "ops/op.h"
@@ -74,6 +75,13 @@ struct GruRecurrence {
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return kernel_applies(in, is_constant, attrs) && is_constant[1];
     }
+    /// On the CPU few values do not repay ggml's steps, and relu passes on what its sums in f32 have lost.
+    static bool is_for_one_pass(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
+        constexpr std::int64_t kFewest = 16;
+        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
+        return OnePass<GruRecurrence>::applies(in, is_constant, attrs) &&
+               (a.hidden_size < kFewest || a.activations.find("relu") != std::string::npos);
+    }
     static std::size_t packed_bytes(const Operands& in, const void*) {
         const auto shape = in[1].sizes();
         return kernels::packed_gru_recurrent_bytes(static_cast<std::size_t>(shape[0]),
@@ -107,7 +115,8 @@ struct GruRecurrence {
                   .pack = &pack,
                   .run = &run_kernel<true>,
                   .packs_in_one_pass = true},
-        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>}};
+        KernelDef{.name = "gru_f32", .applies = &kernel_applies, .run = &run_kernel<false>},
+        KernelDef{.name = "one_pass", .applies = &is_for_one_pass, .run = &OnePass<GruRecurrence>::run}};
 
     static Cost cost(const Operands& in, std::span<const TensorType> out, const Attrs&) {
         return recurrence_cost(in, out, in[1].elements(), in[0].shape[0].size() * in[0].shape[1].size());

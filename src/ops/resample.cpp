@@ -108,6 +108,54 @@ private:
     std::int64_t input_, output_, p_, q_;
 };
 
+/// linear_taps() for devices where ggml has none: the point of element o is (step * o + start) / parts of
+/// whole numbers, so that roundings of the quotient matter to neither its neighbours nor their weights.
+class LinearPositions {
+public:
+    LinearPositions(std::int64_t input, std::int64_t output, Coordinates coordinates)
+        : input_(input), output_(output), step_(input), parts_(output) {
+        const bool is_lone = output == 1 && coordinates != Coordinates::half_pixel;
+        if (coordinates == Coordinates::corners) step_ = input - 1, parts_ = output - 1;
+        if (is_lone) step_ = 0, parts_ = 1;
+        const std::int64_t common = std::gcd(step_, parts_);
+        step_ /= common, parts_ /= common;
+        if (coordinates == Coordinates::corners || coordinates == Coordinates::edges || is_lone) return;
+        start_ = step_ - parts_;
+        step_ *= 2, parts_ *= 2;
+    }
+
+    Status are_exact() const {
+        constexpr double kMost = 1 << 21;
+        if (static_cast<double>(output_) * static_cast<double>(step_) + static_cast<double>(parts_) < kMost &&
+            input_ < composed::kMostPositions)
+            return success();
+        return unsupported("{} elements from {}", output_, input_);
+    }
+    /// x[outer, input, inner] -> [outer, output, inner].
+    ggml_tensor* mix(Emit& e, ggml_tensor* x) const {
+        if (input_ == output_ && start_ == 0 && step_ == parts_) return x;
+        const auto parts = static_cast<float>(parts_);
+        ggml_tensor* point =
+            e.scale(e.positions(output_), static_cast<float>(step_), static_cast<float>(start_));
+        point = e.clamp(point, 0, static_cast<float>(input_ - 1) * parts);
+        ggml_tensor* low = e.unary(Unary::floor, e.scale(point, 1 / parts, 0.5f / parts));
+        ggml_tensor* rest = e.binary(Binary::sub, point, e.scale(low, parts, 0));
+        // What has no weight is a row of zeros, as 0 * infinity would be NaN.
+        ggml_tensor* is_between = e.unary(Unary::step, rest);
+        ggml_tensor* next = e.scale(low, 1, 1 - static_cast<float>(input_));
+        next = e.scale(e.binary(Binary::mul, next, is_between), 1, static_cast<float>(input_));
+        const std::array<std::int64_t, 3> none{0, 0, 0}, one{0, 1, 0}, row{1, output_, 1};
+        ggml_tensor* high = composed::picked(e, e.pad_zero(x, none, one), next);
+        ggml_tensor* weight = e.reshape(e.scale(rest, 1 / parts, 0), row);
+        return e.binary(Binary::add,
+                        e.binary(Binary::mul, composed::picked(e, x, low), e.scale(weight, -1, 1)),
+                        e.binary(Binary::mul, high, weight));
+    }
+
+private:
+    std::int64_t input_, output_, step_, parts_, start_ = 0;
+};
+
 /// The point of output element o is (o + shift) * ratio - shift.
 struct Line {
     double ratio, shift;
@@ -323,13 +371,13 @@ struct Resample {
 
     static Status lowerable(const Operands& in, const Attrs& a) {
         HR_TRY(works_through_f32(in[0].dtype));
-        if (a.mode == ResampleMode::linear) {
-            if (a.coordinates == Coordinates::half_pixel || a.coordinates == Coordinates::corners)
-                return success();
-            return unsupported("coordinates {}", enum_names(a.coordinates)[static_cast<int>(a.coordinates)]);
-        }
+        if (a.mode == ResampleMode::linear && has_ggml(a.coordinates)) return success();
         const Planes from(in[0].sizes(), resampled_axes(a)),
             to(infer(in, a).value()[0].sizes(), resampled_axes(a));
+        if (a.mode == ResampleMode::linear) {
+            HR_TRY(LinearPositions(from.height, to.height, a.coordinates).are_exact());
+            return LinearPositions(from.width, to.width, a.coordinates).are_exact();
+        }
         HR_TRY(NearestPositions(from.height, to.height).are_exact());
         return NearestPositions(from.width, to.width).are_exact();
     }
@@ -339,10 +387,15 @@ struct Resample {
         const TensorType type = infer(in, a).value()[0];
         const Planes from(in[0].sizes(), resampled_axes(a)), to(type.sizes(), resampled_axes(a));
         ggml_tensor* y = to_f32(e, x[0], in[0].dtype);
-        if (a.mode == ResampleMode::linear)
+        if (a.mode == ResampleMode::linear && has_ggml(a.coordinates))
             return {from_f32(e, lower_linear(e, y, from, to, a.coordinates == Coordinates::corners), type)};
         const std::array rows{from.outer, from.height, from.middle * from.width * from.inner},
             columns{from.outer * to.height * from.middle, from.width, from.inner};
+        if (a.mode == ResampleMode::linear) {
+            y = LinearPositions(from.height, to.height, a.coordinates).mix(e, e.reshape(y, rows));
+            y = LinearPositions(from.width, to.width, a.coordinates).mix(e, e.reshape(y, columns));
+            return {from_f32(e, y, type)};
+        }
         y = NearestPositions(from.height, to.height).pick(e, e.reshape(y, rows));
         y = NearestPositions(from.width, to.width).pick(e, e.reshape(y, columns));
         return {from_f32(e, y, type)};
@@ -370,6 +423,9 @@ struct Resample {
                        {to.middle, to.inner, to.height, to.width}, {2, 0, 3, 1});
     }
 
+    static bool has_ggml(Coordinates coordinates) {
+        return coordinates == Coordinates::half_pixel || coordinates == Coordinates::corners;
+    }
     static bool is_resized(const Operands& in, std::span<const bool>, const void* attrs) {
         return !same_as(in, detail::attrs_ref<Attrs>(attrs));
     }
@@ -474,7 +530,13 @@ struct ResampleLinear2d : Resample<ResampleLinearAttrs> {
                        {{"sizes", Integers{7, 1}}, {"coordinates", "half_pixel_or_first"}}),
                 sample(DType::f32, {2, 3, 3, 2}, {{"sizes", Integers{5, 4}}, {"axes", Integers{1, 2}}}),
                 sample(DType::u8, {1, 2, 3, 2}, {{"sizes", Integers{6, 4}}, {"coordinates", "corners"}}),
-                sample(DType::f16, {1, 2, 4, 3}, {{"sizes", Integers{6, 5}}, {"coordinates", "edges"}})};
+                sample(DType::f16, {1, 2, 4, 3}, {{"sizes", Integers{6, 5}}, {"coordinates", "edges"}}),
+                sample(DType::f32, {2, 7, 5, 4},
+                       {{"sizes", Integers{3, 9}}, {"axes", Integers{1, 3}}, {"coordinates", "edges"}}),
+                sample(DType::f32, {3, 2, 5, 4},
+                       {{"sizes", Integers{8, 2}},
+                        {"axes", Integers{0, 2}},
+                        {"coordinates", "half_pixel_or_first"}})};
     }
 };
 

@@ -67,6 +67,7 @@ TEST(DeviceGraph, SpecialValuesAreThoseOfTheReference) {
     expect_special_values({.device = test_device(), .threads = 1});
     expect_special_largest({.device = test_device(), .threads = 1});
     expect_special_choices({.device = test_device(), .threads = 1});
+    expect_special_resizing({.device = test_device(), .threads = 1});
 }
 
 TEST(DeviceGraph, AComparisonDecidesThereWithoutBytes) {

@@ -162,4 +162,25 @@ inline void expect_special_largest(const CompileOptions& options) {
                 << graph.outputs[o].first << " " << i << " is " << actual[o][i] << ", not " << expected[o][i];
 }
 
+/// Infinities and NaN beside points that do not touch them.
+inline void expect_special_resizing(const CompileOptions& options) {
+    const std::vector<float> x{1, INFINITY, 3, -4, 5, 6, NAN, 8, -INFINITY, 10, 11, 12};
+    TestGraph g;
+    const ValueId image = g.input("x", {1, 1, 4, 3});
+    for (const std::string coordinates : {"edges", "half_pixel_or_first"})
+        for (const std::vector<std::int64_t>& sizes :
+             {std::vector<std::int64_t>{8, 3}, {4, 9}, {3, 5}, {1, 6}})
+            g.output(coordinates + std::to_string(sizes[0]),
+                     g.op("resample_linear2d", {image}, {{"sizes", sizes}, {"coordinates", coordinates}}));
+    const Graph graph = g.finish();
+    Session here(compile(graph, {.threads = 1, .packed_kernels = false, .native_ops = false}));
+    Session there(compile(graph, options));
+    const std::vector<std::int64_t> shape{1, 1, 4, 3};
+    const auto expected = run(here, {shape}, {x}), actual = run(there, {shape}, {x});
+    for (std::size_t o = 0; o < expected.size(); ++o)
+        for (std::size_t i = 0; i < expected[o].size(); ++i)
+            EXPECT_TRUE(is_same(actual[o][i], expected[o][i], 4e-6f))
+                << graph.outputs[o].first << " " << i << " is " << actual[o][i] << ", not " << expected[o][i];
+}
+
 }  // namespace headrace::testing

@@ -16,6 +16,7 @@ TEST(SpecialValues, OfReductionsPoolsAndMarginsAreThoseOfTheReference) {
 
 TEST(SpecialValues, AreChosenAsTheReferenceDoes) {
     expect_special_choices({.threads = 1, .packed_kernels = false});
+    expect_special_resizing({.threads = 1, .packed_kernels = false});
 }
 
 }  // namespace

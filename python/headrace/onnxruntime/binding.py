@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .element_types import dtype_given
+from headrace._core import Tensor
+
+from .element_types import dtype_given, element_dtype
 from .feeds import check_type
-from .values import OrtValue, check_device
+from .values import OrtValue, device_of
 
 if TYPE_CHECKING:
     from .session import InferenceSession
 
 
 class IOBinding:
-    """session.io_binding() makes it. Results are written into the arrays that outputs are bound to, or copied
-    where the graph has them in another dtype.
+    """session.io_binding() makes it. Results are written into the arrays and the devices' values that outputs
+    are bound to, or copied where the graph has them in another dtype.
     """
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
         self._inputs: dict[str, OrtValue] = {}
-        self._outputs: dict[str, OrtValue | None] = {}
+        self._outputs: dict[str, OrtValue | str] = {}  # a device's name for a value that each run makes
         self._results: list[OrtValue] = []
 
     def _bind_input(self, name: str, value: OrtValue) -> None:
@@ -46,7 +48,7 @@ class IOBinding:
         shape: Sequence[int],
         buffer_ptr: int,
     ) -> None:
-        check_device(device_type)
+        _refuse_address(device_type, device_id, "bind_input", "bind_ortvalue_input")
         self._bind_input(name, OrtValue(_array_at(buffer_ptr, element_type, shape)))
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
@@ -61,10 +63,11 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        check_device(device_type)
         if buffer_ptr is None:
-            self._outputs[name] = None
+            device_of(device_type, device_id)
+            self._outputs[name] = device_type.lower()
             return
+        _refuse_address(device_type, device_id, "bind_output", "bind_ortvalue_output")
         if element_type is None or shape is None:
             raise ValueError(
                 "`element_type` and `shape` are to be provided if pre-allocated memory is provided"
@@ -86,7 +89,7 @@ class IOBinding:
     get_outputs_as_ortvaluevector = get_outputs
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        return [value.numpy().copy() for value in self._results]
+        return [np.array(value.numpy()) for value in self._results]
 
     def clear_binding_inputs(self) -> None:
         self._inputs.clear()
@@ -95,29 +98,47 @@ class IOBinding:
         self._outputs.clear()
         self._results.clear()
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        """That outputs are bound to."""
-        bound = {name: value._value for name, value in self._outputs.items() if value is not None}
-        return {name: array for name, array in bound.items() if isinstance(array, np.ndarray)}
+    def _places(self) -> dict[str, Any]:
+        """What outputs go into: arrays, tensors, and dtypes of tensors that are to be made."""
+        places: dict[str, Any] = {}
+        for name, value in self._outputs.items():
+            if isinstance(value, OrtValue):
+                places[name] = value._value if value.is_tensor() else None
+            elif value != "cpu":
+                places[name] = element_dtype(self._session._element_type(name))
+        return {name: place for name, place in places.items() if place is not None}
 
     def _finish(self, results: list[Any]) -> None:
         """Gives a run's results, in the order of the outputs that are bound, their places."""
         made = []
         for (name, value), result in zip(self._outputs.items(), results, strict=True):
-            if value is None:
-                made.append(OrtValue(result, self._session._element_type(name)))
+            if isinstance(value, str):
+                if value != "cpu" and isinstance(result, np.ndarray):
+                    result = Tensor(result)  # of elements that the graph carries in others
+                made.append(OrtValue(result, self._session._element_type(name), value))
                 continue
-            array = value._tensor("bind_ortvalue_output")
-            check_type(self._session._output(name), array, "output")
-            if array.shape != result.shape:
+            place = value._tensor("bind_ortvalue_output")
+            check_type(self._session._output(name), place, "output")
+            if place.shape != result.shape:
                 raise RuntimeError(
-                    f"The output OrtValue provided for output '{name}' has shape {list(array.shape)} but the "
+                    f"The output OrtValue provided for output '{name}' has shape {list(place.shape)} but the "
                     f"computed output shape for this run is {list(result.shape)}."
                 )
-            if result is not array:
-                np.copyto(array, result)
+            if isinstance(place, Tensor) and result is not place:
+                place.write(result)
+            elif result is not place:
+                np.copyto(place, result)
             made.append(value)
         self._results = made
+
+
+def _refuse_address(device_type: str, device_id: int, call: str, instead: str) -> None:
+    """Addresses are of the CPU's memory."""
+    if device_of(device_type, device_id) is not None:
+        raise RuntimeError(
+            f"{call}: memory of the device '{device_type}' has no address; {instead} takes an OrtValue of "
+            "OrtValue.ortvalue_from_numpy or ortvalue_from_shape_and_type"
+        )
 
 
 def _array_at(pointer: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from headrace._core import Tensor
+
 from .declared import Declared
 from .element_types import element_dtype, element_number, tensor_type, type_string
 from .errors import Fail, InvalidArgument
@@ -13,7 +15,7 @@ from .values import OrtValue
 
 
 def fed(info: Declared, value: Any) -> Any:
-    """An array, a list of arrays or None. Errors: RuntimeError for what is neither; InvalidArgument."""
+    """An array, a tensor, a list of arrays or None. Errors: RuntimeError for others; InvalidArgument."""
     if isinstance(value, OrtValue):
         value = value._value
     if value is None:
@@ -24,7 +26,7 @@ def fed(info: Declared, value: Any) -> Any:
         return [_element(info, part) for part in _list(info, value)]
     if isinstance(value, list):
         value = _array_of(info, value)
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, (np.ndarray, Tensor)):
         raise RuntimeError(
             "Input must be a list of dictionaries or a single numpy array for input "
             f"'{info.name}'. Unable to handle object of type {type(value)}"
@@ -34,7 +36,7 @@ def fed(info: Declared, value: Any) -> Any:
     return value
 
 
-def check_type(info: Declared, array: np.ndarray, what: str = "input") -> None:
+def check_type(info: Declared, array: np.ndarray | Tensor, what: str = "input") -> None:
     number = element_number(array.dtype)
     if number is None or array.dtype.kind == "c":
         raise RuntimeError(f"Numpy type {array.dtype} can't be converted to an element type of ONNX.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace._core import OnnxModel
+from headrace._core import OnnxModel, Tensor
 from headrace._options import OptionError
 from headrace.loading import load
 from headrace.model import Model
@@ -86,10 +86,12 @@ class Program:
             return self._by_shapes[key]
 
     def run(
-        self, feeds: dict[str, Any], profiles: bool = False, into: dict[str, np.ndarray] | None = None
+        self, feeds: dict[str, Any], profiles: bool = False, into: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], list[dict]]:
-        """Results by name, and times of nodes. into: arrays for some of them, which are in the place of the
-        results where these could be written there. Errors: OnnxRuntimeError.
+        """Results by name, and times of nodes. into: arrays and tensors for some of them, which are in the
+        place of the results where these could be written there; a dtype is a new tensor's.
+
+        Errors: OnnxRuntimeError.
         """
         try:
             if self._model is None:
@@ -124,15 +126,17 @@ class Program:
 
 
 def _timed(
-    model: Any, feeds: dict[str, Any], profiles: bool, into: dict[str, np.ndarray] | None
+    model: Any, feeds: dict[str, Any], profiles: bool, into: dict[str, Any] | None
 ) -> tuple[dict[str, Any], list[dict]]:
     if not isinstance(model, Model):
         return model(feeds), []
     if profiles:
         return model.profiled(feeds)
-    fitting = {
-        info.name: into[info.name]
-        for info in (model.outputs if into else ())
-        if info.name in into and into[info.name].dtype == info.dtype
-    }
+    fitting: dict[str, Any] = {}
+    for info in model.outputs if into else ():
+        place = into.get(info.name)
+        if isinstance(place, np.dtype) and place == info.dtype:
+            fitting[info.name] = Tensor
+        elif isinstance(place, (np.ndarray, Tensor)) and place.dtype == info.dtype:
+            fitting[info.name] = place
     return model.run(feeds, fitting), []

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from headrace._core import OnnxModel
 from headrace.onnx import open_model
 
@@ -185,7 +183,7 @@ class InferenceSession:
         output_names: Sequence[str],
         feed: Mapping[str, Any],
         options: RunOptions | None,
-        into: dict[str, np.ndarray] | None = None,
+        into: dict[str, Any] | None = None,
     ) -> list[Any]:
         """into: Program.run's."""
         _check_arguments(output_names, feed, options)
@@ -268,8 +266,8 @@ class InferenceSession:
         if not iobinding._outputs:
             raise RuntimeError("Error in execution: At least one output should be requested.")
         try:
-            into = iobinding._arrays()
-            iobinding._finish(self._run(list(iobinding._outputs), iobinding._inputs, run_options, into))
+            places = iobinding._places()
+            iobinding._finish(self._run(list(iobinding._outputs), iobinding._inputs, run_options, places))
         except Exception as error:
             raise RuntimeError(f"Error in execution: {what_of(error)}") from error
 
