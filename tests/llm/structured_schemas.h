@@ -8,7 +8,7 @@
 
 namespace headrace::llm {
 
-/// Twenty JSON schemas by name, which the benchmark of structured answers has, too.
+/// Thirty JSON schemas by name, which the benchmark of structured answers has, too.
 inline std::map<std::string, std::string> structured_schemas() {
     std::ifstream file(checkout_path("tests/llm/schemas.json"));
     std::map<std::string, std::string> schemas;

@@ -237,6 +237,40 @@ def test_a_damaged_file_is_an_error_of_its_requests_alone(serve, folder):
     assert chat(server, "broken").status_code == 200, "a good file in its place"
 
 
+def test_a_load_that_fails_names_no_path_of_the_host(serve, folder, models, tmp_path):
+    preset = tmp_path / "models.ini"
+    preset.write_text(
+        f"[other]\nmodel = {folder}/chat.gguf\nlora = {models}/adapter.gguf\n"
+        f"[absent]\nmodel = {folder}/chat.gguf\nlora = {tmp_path}/absent.gguf\n"
+        f"[blind]\nmodel = {folder}/chat.gguf\nmmproj = {folder}/notes.txt\n"
+        f"[draft]\nmodel = {folder}/chat.gguf\nmodel-draft = {tmp_path}/none.gguf\n"
+    )
+    server = serve("--models-preset", preset, model=None)
+    for name, file in {
+        "other": "adapter.gguf", "absent": "absent.gguf", "blind": "notes.txt", "draft": "none.gguf"
+    }.items():  # fmt: skip
+        answer = chat(server, name)
+        assert answer.status_code == 500 and file in answer.text, answer.text
+        assert str(tmp_path) not in answer.text and str(models) not in answer.text, answer.text
+
+
+def test_what_is_no_file_in_the_folder_stops_nothing(serve, folder):
+    os.mkfifo(folder / "pipe.gguf")
+    os.symlink("/nowhere", folder / "dangling.gguf")
+    os.symlink(folder / "loop.gguf", folder / "loop.gguf")
+    server = serve("--models-dir", folder, model=None)
+    for name, why in {"pipe": "this is a pipe", "dangling": "no such file", "loop": "no such file"}.items():
+        answer = chat(server, name)
+        assert answer.status_code == 500 and why in answer.text, answer.text
+    os.unlink(folder / "vectors.gguf")
+    os.mkfifo(folder / "vectors.gguf")
+    os.rename(folder / "stories.gguf", folder / "tales.gguf")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "tales" in states(server))
+    assert chat(server, "chat").status_code == 200
+    assert server.stop() == 0
+
+
 def test_a_file_is_swapped_under_traffic_and_no_request_is_lost(serve, tmp_path):
     """Every answer is one of the two models', whole; those after the swap are the new one's."""
     for name, context in (("a", 2048), ("b", 1024)):

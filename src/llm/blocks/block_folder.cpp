@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr auto kLockPatience = std::chrono::seconds(5);
 constexpr std::string_view kUnfinishedEnding = ".tmp";
+constexpr std::int64_t kAheadSeconds = 60;  // that clocks of machines which share a folder may differ
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
@@ -76,7 +78,10 @@ Status write_bytes(int file, std::span<const std::byte> bytes) {
     return success();
 }
 
-std::int64_t nanoseconds(const timespec& time) {
+/// When a block was used, in nanoseconds. One of the future has it from a clock that was wrong: it would be
+/// the youngest until then, and is the oldest.
+std::int64_t time_of_use(const timespec& time) {
+    if (time.tv_sec > std::time(nullptr) + kAheadSeconds) return 0;
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
@@ -255,7 +260,7 @@ BlockIndex BlockFolder::look() const {
         if (fstatat(at, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(file.st_mode)) continue;
         const auto bytes = static_cast<std::uint64_t>(file.st_size);
         if (key)
-            index.add(*key, bytes, nanoseconds(file.st_mtim));
+            index.add(*key, bytes, time_of_use(file.st_mtim));
         else if (!remove_if_left(at, entry->d_name))
             index.add_fixed(bytes);
     }

@@ -38,7 +38,10 @@ Status starts_with_magic(const std::string& path) {
                        "folder",
                        path);
     if (!std::filesystem::is_regular_file(path, error))
-        return failure(Code::not_found, "{}: there is no such file", path);
+        return failure(Code::not_found, "{}: {}", path,
+                       std::filesystem::exists(path, error)
+                           ? "this is a pipe, a socket or a device, and no file"
+                           : "there is no such file");
     std::ifstream file(path, std::ios::binary);
     std::array<char, kGgufMagic.size()> magic{};
     if (!file.read(magic.data(), magic.size()))

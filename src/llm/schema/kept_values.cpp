@@ -10,6 +10,14 @@ namespace {
 
 constexpr std::uint32_t kMostCounted = 2000;  // repetitions of a grammar
 
+/// Days that there are, from the year 1 on: llama.cpp's date has 31 in every month.
+constexpr std::string_view kDatePattern =
+    "((000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-"
+    "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|"
+    "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29)";
+constexpr std::string_view kTimePattern =
+    R"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{3})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))";
+
 /// Formats of texts that llama.cpp does not know. They forbid more than the standards do.
 constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
     {"email",
@@ -24,19 +32,19 @@ constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
      R"(^P([0-9]+W|([0-9]+Y)?([0-9]+M)?[0-9]+D(T[0-9]+(H([0-9]+M([0-9]+S)?)?|M([0-9]+S)?|S))?|T[0-9]+(H([0-9]+M([0-9]+S)?)?|M([0-9]+S)?|S))$)"},
 };
 
-/// The lengths of texts in the formats that llama.cpp knows.
+/// The lengths of texts in the formats that are left to llama.cpp.
 std::optional<TextLengths> lengths_of_format(std::string_view format) {
-    if (format == "date") return TextLengths{10, 10};
     if (format == "time") return TextLengths{9, 18};
-    if (format == "date-time") return TextLengths{20, 29};
     const bool is_uuid = format == "uuid" || (format.size() == 5 && format.starts_with("uuid") &&
                                               format[4] >= '1' && format[4] <= '5');
     return is_uuid ? std::optional(TextLengths{36, 36}) : std::nullopt;
 }
 
-std::string_view pattern_of_format(std::string_view format) {
+std::string pattern_of_format(std::string_view format) {
+    if (format == "date") return fmt::format("^{}$", kDatePattern);
+    if (format == "date-time") return fmt::format("^{}T{}$", kDatePattern, kTimePattern);
     for (const auto& [name, pattern] : kFormatPatterns)
-        if (name == format) return pattern;
+        if (name == format) return std::string(pattern);
     return {};
 }
 
@@ -124,7 +132,7 @@ Json SchemaKeeper::kept_string(const Json& schema, Place at) {
     const Json* format = keyword_of(schema, "format");
     const std::string format_name = format ? format->get<std::string>() : "";
     const Json* pattern = keyword_of(schema, "pattern");
-    std::string used = pattern ? pattern->get<std::string>() : std::string(pattern_of_format(format_name));
+    std::string used = pattern ? pattern->get<std::string>() : pattern_of_format(format_name);
     if (!used.empty()) {
         const Result<KeptPattern> read = keep_pattern(used, wanted);
         if (read.ok()) {

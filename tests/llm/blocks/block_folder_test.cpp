@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -97,6 +98,18 @@ TEST_F(BlockFolderTest, KeepsWhatWasUsedLast) {
     EXPECT_TRUE(folder.has(text.keys[0]) && folder.has(text.keys[1]));
     EXPECT_FALSE(folder.has(text.keys[5])) << "of those that are as old the one at the text's end";
     EXPECT_TRUE(folder.has(other.keys[0]));
+}
+
+TEST_F(BlockFolderTest, FirstGivesBackWhatWasUsedInTheFuture) {
+    write_all();
+    const int ahead =
+        1'000'000 - static_cast<int>(std::time(nullptr)) - 7200;  // the clock was two hours fast
+    set_age(1, ahead);
+    const TestText other(2, 6, 7);
+    BlockFolder small(path, bytes_of_blocks(path) + 100);
+    ASSERT_TRUE(other.write(small, 0).ok());
+    EXPECT_FALSE(folder.has(text.keys[1]));
+    EXPECT_TRUE(folder.has(text.keys[0]) && folder.has(other.keys[0]));
 }
 
 TEST_F(BlockFolderTest, NeverHasABlockThatIsYoungerThanThoseBeforeIt) {

@@ -38,6 +38,12 @@ TEST(BlockIndexRoom, IsMadeForABitMoreThanIsAskedFor) {
     EXPECT_EQ(gone_for(index, 10, 1000).size(), 8u) << "a sixteenth of the limit, and the block";
 }
 
+TEST(BlockIndexRoom, IsMadeForNoBlockMoreThanThat) {
+    BlockIndex index;
+    for (std::uint64_t i = 0; i < 16; ++i) index.add(key(i), 10, static_cast<std::int64_t>(i));
+    EXPECT_EQ(gone_for(index, 10, 160).size(), 2u) << "a sixteenth is one block";
+}
+
 TEST(BlockIndexRoom, IsNotThereForWhatNeverFits) {
     BlockIndex index;
     index.add(key(1), 10, 1);

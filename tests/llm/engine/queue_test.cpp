@@ -60,6 +60,18 @@ TEST(Queue, DoesNotFavorANewcomerOverThoseWhoWaited) {
     EXPECT_THAT(queue.serving_order(), ElementsAre(1, 2));
 }
 
+TEST(Queue, ForgetsWhatAnOwnerGotThatHasGone) {
+    Queue queue(1s);
+    queue.add(1, Priority::normal, "a", kStart);
+    queue.add(2, Priority::normal, "b", kStart);
+    queue.account(1, 1000);
+    queue.account(2, 10);
+    queue.remove(1);
+    queue.add(3, Priority::normal, "a", kStart);  // starts level with b
+    queue.account(2, 500);
+    EXPECT_THAT(queue.serving_order(), ElementsAre(3, 2));
+}
+
 TEST(Queue, KeepsServingWhatHasBegun) {
     Queue queue(1s);
     queue.add(1, Priority::normal, "a", kStart);
@@ -85,6 +97,20 @@ TEST(Queue, RaisesTheOldestOfAPriorityThatGotNothingForTheAgingTime) {
     EXPECT_THAT(queue.serving_order(), ElementsAre(2, 3));
 }
 
+TEST(Queue, CountsTheRunOfOneThatWasRaisedForItsOwnPriority) {
+    Queue queue(1s);
+    queue.add(1, Priority::low, "a", kStart);
+    queue.add(2, Priority::low, "b", kStart);
+    queue.add(3, Priority::high, "c", kStart);
+    queue.served({3}, kStart + 1100ms);
+    queue.served({1, 3}, kStart + 2000ms);
+    queue.remove(1);
+    queue.served({3}, kStart + 2200ms);
+    EXPECT_THAT(queue.serving_order(), ElementsAre(3)) << "a low one ran 200 ms ago";
+    queue.served({3}, kStart + 3000ms);
+    EXPECT_THAT(queue.serving_order(), ElementsAre(2, 3));
+}
+
 TEST(Queue, DoesNotAgeAPriorityThatIsServedNowAndThen) {
     Queue queue(1s);
     queue.add(1, Priority::low, "a", kStart);
@@ -96,6 +122,31 @@ TEST(Queue, DoesNotAgeAPriorityThatIsServedNowAndThen) {
         queue.remove(100);
         queue.served({1}, now);
     }
+}
+
+TEST(Queue, RaisesOneAtATimeAlsoWhileThatWaitsForItsTurn) {
+    Queue queue(1s);
+    queue.add(1, Priority::low, "a", kStart);
+    queue.add(2, Priority::low, "b", kStart);
+    queue.add(3, Priority::high, "c", kStart);
+    queue.served({3}, kStart + 1100ms);
+    queue.served({3}, kStart + 1200ms);
+    EXPECT_THAT(queue.serving_order(), ElementsAre(1, 3));
+}
+
+TEST(Queue, LetsOwnersTakeTurnsOfWhatHasNotBegun) {
+    Queue queue(1s);
+    queue.add(1, Priority::normal, "a", kStart);
+    queue.begin(1);
+    queue.add(2, Priority::normal, "a", kStart);
+    queue.add(3, Priority::normal, "b", kStart);
+    EXPECT_THAT(queue.serving_order(), ElementsAre(1, 2, 3));
+}
+
+TEST(QueueLimit, IsTheNumberThatMayWait) {
+    EXPECT_TRUE(check_waiting(1, 2).ok());
+    EXPECT_EQ(check_waiting(2, 2).error().code, Code::busy);
+    EXPECT_EQ(check_waiting(0, 0).error().code, Code::busy);
 }
 
 /// Random histories beside a list of who is there.

@@ -61,9 +61,9 @@ protected:
     }
 };
 
-TEST_F(StructuredAnswers, AreThoseOfLlamaCppForTwentySchemas) {
+TEST_F(StructuredAnswers, AreThoseOfLlamaCppForThirtySchemas) {
     const auto schemas = structured_schemas();
-    EXPECT_EQ(schemas.size(), 20u);
+    EXPECT_EQ(schemas.size(), 30u);
     for (const auto& [name, schema] : schemas)
         for (const float temperature : {0.0f, 0.8f, 2.0f}) {
             SCOPED_TRACE(name + " at " + std::to_string(temperature));

@@ -78,7 +78,7 @@ protected:
     int compared = 0;
 };
 
-TEST_F(GrammarsTest, LetTheSameTokensComeNextAsLlamaCppForTwentySchemas) {
+TEST_F(GrammarsTest, LetTheSameTokensComeNextAsLlamaCppForThirtySchemas) {
     for (const auto& [name, schema] : structured_schemas()) {
         SCOPED_TRACE(name);
         compare(schema_grammar(schema).value(), 4, 60);

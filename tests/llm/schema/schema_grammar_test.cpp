@@ -1,6 +1,9 @@
 #include "llm/schema/schema_grammar.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <chrono>
 
 #include "llm/grammar/grammars.h"
 #include "llm/json.h"
@@ -180,6 +183,22 @@ TEST_F(SchemaGrammar, KnowsFormatsOfTexts) {
     expect(format("uri"), {R"("https://a.org/x?y#z")"}, {R"("a b")"});
     expect(format("duration"), {R"("P1DT2H")", R"("PT5M")"}, {R"("1 hour")"});
     expect(format("hostname"), {R"("a.b-c.org")"}, {R"("-a")"});
+}
+
+TEST_F(SchemaGrammar, HasTheDaysThatThereAre) {
+    const Json date = {{"type", "string"}, {"format", "date"}};
+    for (const int year : {1, 4, 400, 1900, 2000, 2023, 2024})
+        for (unsigned month = 0; month <= 13; ++month)
+            for (unsigned day = 0; day <= 32; ++day) {
+                const std::chrono::year_month_day at{std::chrono::year(year), std::chrono::month(month),
+                                                     std::chrono::day(day)};
+                const std::string text = fmt::format("\"{:04}-{:02}-{:02}\"", year, month, day);
+                EXPECT_EQ(takes(date, text), at.ok()) << text;
+            }
+    expect(date, {R"("9999-12-31")"}, {R"("0000-01-01")", R"("24-01-01")", R"("2024-1-1")"});
+    expect({{"type", "string"}, {"format", "date-time"}},
+           {R"("2024-02-29T23:59:59Z")", R"("1999-12-31T00:00:00.250-12:30")"},
+           {R"("2023-02-29T00:00:00Z")", R"("2024-01-01T24:00:00Z")", R"("2024-01-01")"});
 }
 
 TEST_F(SchemaGrammar, FiltersValuesByTheirType) {

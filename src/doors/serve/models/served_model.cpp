@@ -133,8 +133,24 @@ std::int64_t ServedModel::seed_of(const Parameters& parameters) const {
 }
 
 std::string without_paths(std::string message, std::string_view path) {
-    const std::string name = std::filesystem::path(path).filename().string();
+    const std::filesystem::path whole = path;
+    const std::string name = whole.filename().string();
     if (!path.empty() && name != path) replace_all(message, path, name);
+    // Files beside it are named, too: a tokenizer, the other parts of a model.
+    const std::string folder = whole.parent_path().string() + "/";
+    if (whole.is_absolute() && folder != "//") replace_all(message, folder, "");
+    return message;
+}
+
+std::string without_paths_of(const ParameterValue& value, std::string message) {
+    if (const auto* text = std::get_if<std::string>(&value)) {
+        const bool is_path = text->find('/') != std::string::npos && text->find('\n') == std::string::npos;
+        return is_path ? without_paths(std::move(message), *text) : message;
+    }
+    if (const auto* list = std::get_if<std::vector<ParameterValue>>(&value))
+        for (const ParameterValue& one : *list) message = without_paths_of(one, std::move(message));
+    if (const auto* object = std::get_if<Parameters>(&value))
+        for (const auto& [name, one] : object->entries()) message = without_paths_of(one, std::move(message));
     return message;
 }
 

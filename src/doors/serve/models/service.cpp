@@ -178,9 +178,11 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
         failures_.insert_or_assign(spec.key(), error);
         const ApiError shown = api_error(error);
         const int status = shown.status < 500 ? 500 : shown.status;  // it is no fault of the request
-        throw ApiError(
-            status, status == 500 ? "server_error" : shown.type,
-            fmt::format("{} cannot be loaded: {}", spec.id(), without_paths(error.what(), spec.path())));
+        std::string why = without_paths(error.what(), spec.path());
+        why = without_paths(std::move(why), spec.encoder().tokenizer);
+        why = without_paths_of(ParameterValue(spec.parameters()), std::move(why));
+        throw ApiError(status, status == 500 ? "server_error" : shown.type,
+                       fmt::format("{} cannot be loaded: {}", spec.id(), why));
     } catch (const std::exception& error) {
         throw ApiError(500, "server_error", fmt::format("{} cannot be loaded: {}", spec.id(), error.what()));
     }

@@ -235,6 +235,8 @@ std::string log_file(const ServeOptions& options) {
 }
 
 bool is_graph_file(const std::string& path) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) return false;  // opening a pipe may never end
     std::ifstream file(path, std::ios::binary);
     std::array<char, kGgufMagic.size()> magic{};
     return file.read(magic.data(), magic.size()) &&

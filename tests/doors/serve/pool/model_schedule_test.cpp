@@ -262,6 +262,67 @@ TEST(ModelSchedule, KeepsPinnedModelsAndRefusesWhatNeverFitsBesideThem) {
     EXPECT_EQ(pool.schedule.state("a"), State::loaded);
 }
 
+TEST(ModelSchedule, KeepsWhatIsPinnedLaterAndGivesBackWhatIsPinnedNoMore) {
+    Pool pool = pool_of("ab", {.bytes = 150 * kMib});
+    const auto use = [&](const char* id) {
+        const auto ticket = pool.ask(id);
+        pool.finish_all();
+        if (pool.running.contains(ticket)) pool.end(ticket);
+        return ticket;
+    };
+    use("a");
+    auto all = models("ab");
+    all[0].is_pinned = true;
+    pool.offer(all);
+    EXPECT_THAT(pool.refused.at(use("b")), HasSubstr("always stay have 100"));
+    pool.offer(models("ab"));
+    EXPECT_FALSE(pool.refused.contains(use("b")));
+    EXPECT_THAT(pool.frees, testing::ElementsAre("a"));
+}
+
+TEST(ModelSchedule, IsPinnedAsTheConfigurationSaysWhenItsLoadEnds) {
+    Pool pool = pool_of("ab", {.bytes = 150 * kMib});
+    const auto first = pool.ask("a");
+    auto all = models("ab");
+    all[0].is_pinned = true;
+    pool.offer(all);
+    pool.finish_load();
+    pool.end(first);
+    EXPECT_THAT(pool.refused.at(pool.ask("b")), HasSubstr("always stay have 100"));
+}
+
+TEST(ModelSchedule, MeasuresAnotherVersionAnew) {
+    for (const bool by_configuration : {true, false}) {
+        Pool pool = pool_of("a", {.bytes = 150 * kMib});
+        pool.end([&] {
+            const auto ticket = pool.ask("a");
+            pool.finish_all();
+            return ticket;
+        }());
+        pool.bytes["a"] = 500 * kMib;
+        auto all = models("a");
+        all[0].version = "2";
+        by_configuration ? pool.offer(all) : pool.schedule.set_version("a", "2");
+        pool.ask("a");
+        EXPECT_THAT(pool.schedule.failure("a"), HasSubstr("a needs 500 MiB"));
+        EXPECT_EQ(pool.schedule.state("a"), State::loaded) << "the old one answers on";
+    }
+}
+
+TEST(ModelSchedule, EndsTheBusyOneThatWasAskedLeastRecently) {
+    Pool pool = pool_of("abc", {.models = 2});
+    for (const char* id : {"a", "b"}) {
+        pool.ask(id);
+        pool.finish_all();
+        pool.pass(seconds(1));
+    }
+    pool.ask("a");
+    pool.pass(seconds(10));
+    pool.ask("c");
+    EXPECT_EQ(pool.schedule.state("a"), State::loaded);
+    EXPECT_EQ(pool.schedule.state("b"), State::leaving);
+}
+
 TEST(ModelSchedule, CountsOnceWhatSeveralModelsHaveTogether) {
     ModelSchedule schedule({.bytes = 10 * kMib});
     schedule.configure({{.id = "a"}, {.id = "b"}, {.id = "c"}}, {});
