@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ops/composed.h"
-#include "ops/fused_activation.h"
 #include "ops/through_f32.h"
 
 namespace headrace::ops {
@@ -16,7 +15,7 @@ Tensor activated(Emit& e, GateFunction f, Tensor x) {
     switch (f) {
         case GateFunction::sigmoid: return e.unary(Unary::sigmoid, x);
         case GateFunction::tanh: return composed::tanh(e, x);
-        default: return lower_activation(e, Activation::relu, x);
+        default: return x;  // relu has no lowering
     }
 }
 
@@ -197,6 +196,9 @@ ggml_tensor* cell_input(Emit& e, ggml_tensor* input, ggml_tensor* weight, ggml_t
 
 Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction,
                             std::string_view activations, std::int64_t hidden_size) {
+    constexpr std::int64_t kFewest = 4;
+    if (hidden_size < kFewest) return unsupported("{} hidden values", hidden_size);
+    if (activations.find("relu") != std::string_view::npos) return unsupported("activations {}", activations);
     if (steps * directions(direction) > kMostLoweredSteps)
         return unsupported("{} steps in {} directions", steps, directions(direction));
     return works_through_f32(input.dtype);
