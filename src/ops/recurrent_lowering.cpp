@@ -114,14 +114,19 @@ struct GruSteps : CellSteps {
         const auto part = [&](Tensor gates, std::int64_t number) {
             return gate(e, gates, number, hidden_size);
         };
-        const auto gate_of = [&](std::int64_t number) {
-            return activated(e, functions[0], add(e, part(sums, number), part(input, number)));
+        const auto sum_of = [&](std::int64_t number) {
+            return add(e, part(sums, number), part(input, number));
         };
-        Tensor mixed = gate_of(update), reset = gate_of(1 - update);
+        Tensor update_sum = sum_of(update), mixed = activated(e, functions[0], update_sum);
+        // 1 - sigmoid(x) has lost digits where the gate is near 1, and sigmoid(-x) has not.
+        Tensor taken = functions[0] == GateFunction::sigmoid
+                           ? e.unary(Unary::sigmoid, e.unary(Unary::neg, update_sum))
+                           : e.scale(mixed, -1, 1);
+        Tensor reset = activated(e, functions[0], sum_of(1 - update));
         Tensor recurrent =
             reset_after ? mul(e, reset, part(sums, kNew)) : new_sums(e, d, mul(e, reset, d.hidden));
         Tensor fresh = activated(e, functions[1], add(e, part(input, kNew), recurrent));
-        d.hidden = add(e, mul(e, mixed, d.hidden), mul(e, e.scale(mixed, -1, 1), fresh));
+        d.hidden = add(e, mul(e, mixed, d.hidden), mul(e, taken, fresh));
     }
     /// The sums of the new gate alone.
     Tensor new_sums(Emit& e, const LoweredDirection& d, Tensor scaled) const {
