@@ -75,12 +75,11 @@ struct GruRecurrence {
     static bool packed_applies(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         return kernel_applies(in, is_constant, attrs) && is_constant[1];
     }
-    /// On the CPU few values do not repay ggml's steps, and relu passes on what its sums in f32 have lost.
+    /// On the CPU few values do not repay ggml's steps.
     static bool is_for_one_pass(const Operands& in, std::span<const bool> is_constant, const void* attrs) {
         constexpr std::int64_t kFewest = 16;
-        const Attrs& a = detail::attrs_ref<Attrs>(attrs);
         return OnePass<GruRecurrence>::applies(in, is_constant, attrs) &&
-               (a.hidden_size < kFewest || a.activations.find("relu") != std::string::npos);
+               detail::attrs_ref<Attrs>(attrs).hidden_size < kFewest;
     }
     static std::size_t packed_bytes(const Operands& in, const void*) {
         const auto shape = in[1].sizes();

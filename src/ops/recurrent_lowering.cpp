@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ops/composed.h"
-#include "ops/fused_activation.h"
 #include "ops/through_f32.h"
 
 namespace headrace::ops {
@@ -16,7 +15,7 @@ Tensor activated(Emit& e, GateFunction f, Tensor x) {
     switch (f) {
         case GateFunction::sigmoid: return e.unary(Unary::sigmoid, x);
         case GateFunction::tanh: return composed::tanh(e, x);
-        default: return lower_activation(e, Activation::relu, x);
+        default: return x;  // relu has no lowering
     }
 }
 
@@ -115,14 +114,19 @@ struct GruSteps : CellSteps {
         const auto part = [&](Tensor gates, std::int64_t number) {
             return gate(e, gates, number, hidden_size);
         };
-        const auto gate_of = [&](std::int64_t number) {
-            return activated(e, functions[0], add(e, part(sums, number), part(input, number)));
+        const auto sum_of = [&](std::int64_t number) {
+            return add(e, part(sums, number), part(input, number));
         };
-        Tensor mixed = gate_of(update), reset = gate_of(1 - update);
+        Tensor update_sum = sum_of(update), mixed = activated(e, functions[0], update_sum);
+        // 1 - sigmoid(x) has lost digits where the gate is near 1, and sigmoid(-x) has not.
+        Tensor taken = functions[0] == GateFunction::sigmoid
+                           ? e.unary(Unary::sigmoid, e.unary(Unary::neg, update_sum))
+                           : e.scale(mixed, -1, 1);
+        Tensor reset = activated(e, functions[0], sum_of(1 - update));
         Tensor recurrent =
             reset_after ? mul(e, reset, part(sums, kNew)) : new_sums(e, d, mul(e, reset, d.hidden));
         Tensor fresh = activated(e, functions[1], add(e, part(input, kNew), recurrent));
-        d.hidden = add(e, mul(e, mixed, d.hidden), mul(e, e.scale(mixed, -1, 1), fresh));
+        d.hidden = add(e, mul(e, mixed, d.hidden), mul(e, taken, fresh));
     }
     /// The sums of the new gate alone.
     Tensor new_sums(Emit& e, const LoweredDirection& d, Tensor scaled) const {
@@ -197,6 +201,9 @@ ggml_tensor* cell_input(Emit& e, ggml_tensor* input, ggml_tensor* weight, ggml_t
 
 Status recurrence_lowerable(const TensorType& input, std::int64_t steps, Direction direction,
                             std::string_view activations, std::int64_t hidden_size) {
+    constexpr std::int64_t kFewest = 4;
+    if (hidden_size < kFewest) return unsupported("{} hidden values", hidden_size);
+    if (activations.find("relu") != std::string_view::npos) return unsupported("activations {}", activations);
     if (steps * directions(direction) > kMostLoweredSteps)
         return unsupported("{} steps in {} directions", steps, directions(direction));
     return works_through_f32(input.dtype);

@@ -411,3 +411,12 @@ def test_an_output_of_floats_of_8_bits_is_an_array_of_bytes() -> None:
         return o.InferenceSession(model).run_with_ort_values(None, feeds)[0].numpy()
 
     assert same(shown).dtype == np.uint8
+
+
+def test_memory_of_a_device_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(RuntimeError, match=r"device 'npu' with the number 0: Headrace has .*'gpu' or 'cpu'"):
+        value(ours, X, "npu")
+    with pytest.raises(Exception, match="Unsupported device type: nowhere"):
+        ours.OrtDevice("nowhere")
+    with pytest.raises(RuntimeError, match="'gpu' with the number 99"):
+        ours.InferenceSession(ADD).io_binding().bind_output("z", "gpu", 99)
