@@ -42,7 +42,7 @@ function given(table, resource) {
   return free;
 }
 
-/** A component's memory, which may grow at each call of it. */
+/** A component's memory, which may grow at each call of it; a function that passes numbers alone has none. */
 class Memory {
   #memory;
   #realloc;
@@ -51,7 +51,6 @@ class Memory {
   constructor({ memory, realloc }) {
     this.#memory = memory;
     this.#realloc = realloc;
-    this.#look();
   }
   #look() {
     const { buffer } = this.#memory;
@@ -96,8 +95,8 @@ class Memory {
   room(size, alignment) { return this.#at(this.#realloc(0, 0, alignment, size), size, alignment); }
   /** Copies bytes, or words, to where the guest wants them; pointer and length go to `result`. */
   give(result, list) {
-    const at = this.room(list.byteLength, list.BYTES_PER_ELEMENT);
-    this.#bytes.set(list.BYTES_PER_ELEMENT === 1 ? list : new Uint8Array(list.buffer, list.byteOffset, list.byteLength), at);
+    const { buffer, byteOffset, byteLength, BYTES_PER_ELEMENT: size } = list, at = this.room(byteLength, size);
+    this.#bytes.set(size === 1 ? list : new Uint8Array(buffer, byteOffset, byteLength), at);
     this.write(result, at, list.length);
   }
 }
@@ -125,9 +124,10 @@ const giveList = (list, memory, result) => memory.give(result, list);
 
 /** compute's tables. A context's is where the handle is; what else a component calls told the two others. */
 function tablesOf(tables, handle, Context) {
-  const contexts = tables.find((table) => handle > 0 && Resource.ofRep(table[2 * handle + 1] & ~FLAG) instanceof Context);
+  const contexts = tables.find((table) => Resource.ofRep(table[2 * handle + 1] & ~FLAG) instanceof Context);
   const others = tables.filter((table) => table !== contexts);
-  const tensors = others.find((table) => classes.get(table) === 'tensor') ?? others.find((table) => classes.get(table) !== 'error');
+  const isOf = (kind) => (table) => classes.get(table) === kind;
+  const tensors = others.find(isOf('tensor')) ?? others.find((table) => !isOf('error')(table));
   return { contexts: contexts ?? tables[0], tensors, errors: others.find((table) => table !== tensors) };
 }
 
