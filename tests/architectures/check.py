@@ -18,6 +18,7 @@ sys.path.append(str(ROOT / "build" / "architectures"))  # torchvision and timm
 import caches  # noqa: E402, F401
 import images  # noqa: E402, F401
 import mixed  # noqa: E402, F401
+import newer  # noqa: E402, F401
 import numpy as np  # noqa: E402
 import scenes  # noqa: E402, F401
 import sound  # noqa: E402, F401

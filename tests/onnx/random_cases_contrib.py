@@ -384,3 +384,47 @@ def distances(rng: Random, op: str) -> Case:
     m, n, k = some(rng, 1, 6, 3)
     metric = pick(rng, ("euclidean", "sqeuclidean"))
     return contrib(op, [reals(rng, m, k), reals(rng, n, k)], tolerance=1e-3, metric=metric)
+
+
+# --- texts and speech ---------------------------------------------------------------------------------------
+
+
+@makes("DynamicTimeWarping")
+def dynamic_time_warping(rng: Random, op: str) -> Case:
+    costs = reals(rng, *some(rng, 1, 9, 2))
+    return contrib(op, [costs[None] if chance(rng) else costs])
+
+
+@makes("MurmurHash3")
+def murmur_hash(rng: Random, op: str) -> Case:
+    dtype = pick(rng, (I32, np.uint32, I64, np.uint64, F32, F64))
+    shape = some(rng, 1, 5, int(rng.integers(1, 4)))
+    x = reals(rng, *shape).astype(dtype) if np.dtype(dtype).kind == "f" else whole(rng, shape, dtype)
+    return contrib(op, [x], positive=pick(rng, (None, 0, 1)), seed=pick(rng, (None, 42)))
+
+
+@makes("NGramRepeatBlock")
+def ngram_repeat_block(rng: Random, op: str) -> Case:
+    rows, length, words = some(rng, 1, 9, 3)
+    return contrib(
+        op,
+        [rng.integers(0, words, (rows, length)), reals(rng, rows, words)],
+        ngram_size=int(rng.integers(1, 4)),
+    )
+
+
+@makes("SampleOp")
+def sample(rng: Random, op: str) -> Case:
+    return contrib(op, [reals(rng, *some(rng, 1, 4, 3))])
+
+
+@makes("WordConvEmbedding")
+def word_conv_embedding(rng: Random, op: str) -> Case:
+    words, length, letters = some(rng, 2, 8, 3)
+    filters, width = some(rng, 1, 5, 2)
+    window = int(rng.integers(1, length + 1))
+    ids = rng.integers(1, letters, (words, length)).astype(I32)
+    for row in ids:
+        row[int(rng.integers(1, length + 1)) :] = 0
+    weights = [reals(rng, filters, 1, window, width), reals(rng, filters), reals(rng, letters, width)]
+    return contrib(op, [ids, *map(Constant, weights)])

@@ -1,6 +1,6 @@
-#include "doors/onnx/reading/bodies.h"
+#include "doors/onnx/ops/branches.h"
+
 #include "doors/onnx/reading/numbers.h"
-#include "doors/onnx/reading/operators.h"
 #include "doors/onnx/reading/tables.h"
 #include "doors/onnx/reading/unreadable.h"
 
@@ -112,6 +112,12 @@ Values if_(OpWriter& g, const Node& node) {
 }
 
 }  // namespace
+
+Results one_of(OpWriter& g, const Operand& condition, const BuildBranch& yes, const BuildBranch& no) {
+    Body &one = Body::within(g), &other = Body::within(g);
+    const Results of_one = yes(one), of_other = no(other);
+    return chosen(g, truth_of(g, condition, "the condition"), {&one, of_one}, {&other, of_other});
+}
 
 std::span<const Operator> branches_operators() {
     static const Operator kOperators[] = {{"If", 1, if_, "1 -> 1.., else_branch graph, then_branch graph"}};

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "doors/onnx/ops/branches.h"
+
 /// Discrete Fourier transforms, of whole signals and of windows that move over them.
 namespace headrace::onnx {
 namespace {
@@ -71,6 +73,14 @@ Complex transformed(OpWriter& g, const Complex& x, std::int64_t length, int sign
             "Pad the signal to a power of two");
     const Complex matrix = angles(length, length, length, sign, {length, length}, x.re->type, g);
     return complex_product(g, "matmul", x, matrix.re, matrix.im);
+}
+
+/// The same. A complex signal's sums are twice as long as a real one's: it is split once at least where the
+/// length divides, as what rounds less.
+Complex split_transform(OpWriter& g, const Complex& x, std::int64_t length, int sign) {
+    const std::int64_t factor = middle_divisor(length);
+    return !x.im || factor == 1 ? transformed(g, x, length, sign)
+                                : composed(g, x, factor, length / factor, sign);
 }
 
 /// Real and imaginary parts of a tensor [..., 1] or [..., 2].
@@ -150,12 +160,28 @@ Operand dft_along(OpWriter& g, const Node& node, Complex x, int axis) {
     const std::int64_t length = dft_length(node, extent, is_back);
     if (is_back) x = mirrored(g, x, length);
     x = each(x, [&](const Operand& v) { return to_length(g, v, length); });
-    Complex y = transformed(g, x, length, inverse ? 1 : -1);
+    Complex y = split_transform(g, x, length, inverse ? 1 : -1);
     if (inverse) y = each(y, [&](const Operand& v) { return g.times(v, 1 / static_cast<double>(length)); });
     if (onesided && !inverse)
         y = each(y, [&](const Operand& v) { return g.cut(v, last, 0, length / 2 + 1); });
     y = each(y, turn);
     return g.cast(is_back ? g.add_axes(y.re, 1) : joined_parts(g, y), node.x()->type);
+}
+
+/// Whether a transform along any of the axes is one by matrices that are made while the model is read.
+bool are_short(const Shape& sizes) {
+    return std::ranges::all_of(sizes, [](const Dim& d) { return !d.is_symbolic() && d.size() <= kDirect; });
+}
+
+/// Along an axis that a run tells, of a signal whose extents are known: a branch for each axis from `first`
+/// on.
+Operand dft_in_branches(OpWriter& g, const Node& node, const Complex& parts, const Operand& axis, int first) {
+    if (first + 1 == g.rank(parts.re)) return dft_along(g, node, parts, first);
+    const Operand is_first = g.op("equal", {axis, known(first, ElementType::i64)});
+    return one_of(
+               g, is_first, [&](Body& body) { return Results{dft_along(body, node, parts, first)}; },
+               [&](Body& body) { return Results{dft_in_branches(body, node, parts, axis, first + 1)}; })
+        .at(0);
 }
 
 /// Along an axis, which is an attribute before operator set 20.
@@ -168,7 +194,11 @@ Operand dft(OpWriter& g, const Node& node) {
         if (!is_known(node.operand(2))) {
             const Numbers told = Numbers(g, node.operand(2)).shaped({});
             // The last dimension counts, which the parts do not have.
-            return dft_of_open(g, node, parts, (told < 0).choose(told + rank, told));
+            const Numbers axis = (told < 0).choose(told + rank, told);
+            const bool is_back = node.flag("inverse", false) && node.flag("onesided", false);
+            if (is_back || !are_short(g.shape(parts.re)) || !is_known(node.optional(1)))
+                return dft_of_open(g, node, parts, axis);
+            return dft_in_branches(g, node, parts, counted_from_front(axis, rank - 1).x(), 0);
         }
         given = node.integer_at(2, "the axis");
     }
