@@ -291,6 +291,47 @@ TEST(ModelSchedule, IsPinnedAsTheConfigurationSaysWhenItsLoadEnds) {
     EXPECT_THAT(pool.refused.at(pool.ask("b")), HasSubstr("always stay have 100"));
 }
 
+TEST(ModelSchedule, ReplacesAPinnedVersionWhereThereIsRoomForOne) {
+    Pool pool = pool_of("a", {.bytes = 150 * kMib});
+    auto all = models("a");
+    all[0].is_pinned = true;
+    all[0].idle_limit = seconds(1);
+    pool.offer(all);
+    pool.end([&] {
+        const auto ticket = pool.ask("a");
+        pool.finish_all();
+        return ticket;
+    }());
+    pool.pass(seconds(60));
+    EXPECT_TRUE(pool.frees.empty()) << "what is pinned stays, however long nobody asks";
+    all[0].version = "2";
+    pool.offer(all);
+    pool.end(pool.ask("a"));  // by the old one: the request that finds it out
+    pool.finish_all();
+    const auto ticket = pool.ask("a");
+    pool.finish_all();
+    EXPECT_TRUE(pool.running.contains(ticket));
+    EXPECT_THAT(pool.loads, testing::ElementsAre("a", "a"));
+}
+
+TEST(ModelSchedule, CountsWhatALoadHasTakenWhenItComesAgain) {
+    ModelSchedule schedule({.bytes = 10 * kMib});
+    schedule.configure({{.id = "a"}}, {});
+    const auto ticket = schedule.ask("a", {});
+    EXPECT_EQ(schedule.next({}).kind, Kind::measure);
+    schedule.measured("a", {{"", 2 * kMib}});
+    const auto loaded = schedule.next({}).instance;
+    schedule.loaded(loaded, {{"", 12 * kMib}}, {});
+    schedule.release(schedule.answer(ticket)->granted, {});
+    EXPECT_EQ(schedule.next({}).kind, Kind::free) << "it takes more than all may";
+    schedule.freed(loaded);
+    const auto again = schedule.ask("a", {});
+    EXPECT_EQ(schedule.next({}).kind, Kind::wait);
+    const auto answer = schedule.answer(again);
+    ASSERT_TRUE(answer && answer->refused);
+    EXPECT_THAT(answer->refused->what(), HasSubstr("a needs 12 MiB"));
+}
+
 TEST(ModelSchedule, MeasuresAnotherVersionAnew) {
     for (const bool by_configuration : {true, false}) {
         Pool pool = pool_of("a", {.bytes = 150 * kMib});
