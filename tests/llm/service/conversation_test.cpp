@@ -69,12 +69,12 @@ TEST(ConversationThreads, WaitForNobodysLongTemplate) {
     std::atomic<bool> is_over = false;
     Clock::duration of_long{}, longest{};
     std::thread thread([&] {
-        of_long = prompt_within("{% for i in range(300000) %}{% set x = i %}{% endfor %}Hi");
+        of_long = prompt_within("{% for i in range(3000) %}{% set x = i %}{% endfor %}Hi");
         is_over = true;
     });
     while (!is_over) longest = std::max(longest, prompt_within("Hi"));
     thread.join();
-    EXPECT_LT(longest, of_long / 2);
+    EXPECT_LT(longest, of_long / 3);
 }
 
 TEST(Conversation, NoTextHasMoreBytesThanItsTokensCanHave) {
