@@ -13,6 +13,7 @@ profile and after a reload.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -28,7 +29,7 @@ from web.server import serving
 
 MODELS = ROOT / "build/bench/web"
 GEMMS = {"gemm_256": 256, "gemm_512": 512, "gemm_1024": 1024}
-QUANTIZED = ROOT / "build/bench/quantized"  # by make bench-quantized
+QUANTIZED = ROOT / "build/bench/quantized"  # as make bench-quantized has them
 
 
 def write_gemm(size: int, path: Path) -> None:
@@ -57,7 +58,8 @@ def made(case: str) -> str:
     """The model's path on the server, once it is there."""
     if "." in case:
         if not (QUANTIZED / case / "model.onnx").exists():
-            sys.exit(f"{case}: {QUANTIZED / case / 'model.onnx'} is missing; make bench-quantized writes it")
+            writer = ROOT / "bench/quantized_models.py"
+            subprocess.run([sys.executable, writer, case, QUANTIZED / case], check=True)
         return f"/build/bench/quantized/{case}/model.onnx"
     if case.startswith("minilm"):
         return "/build/models/minilm/onnx/model.onnx"
@@ -84,7 +86,10 @@ CASES = {
     "minilm_128": tokens(128),
     "mobilenet_v2": image("image"),
     **{name: tokens(128, ("input.1", "attention_mask.1")) for name in ("minilm.qdq", "minilm.dynamic")},
-    **{name: image("input.1") for name in ("mobilenet_v2.qdq", "resnet18.qdq", "vit_tiny.qdq")},
+    **{
+        name: image("input.1")
+        for name in ("resnet18.f32", "vit_tiny.f32", "mobilenet_v2.qdq", "resnet18.qdq", "vit_tiny.qdq")
+    },
 }
 
 

@@ -1,6 +1,6 @@
 // all-MiniLM-L6-v2 in JavaScript, beside onnxruntime-node where HEADRACE_TRANSFORMERS names a folder in which it is
 // installed, and beside build/bin/headrace, which is C++ alone: milliseconds a sentence of LENGTH tokens, 16 where none is
-// given, the median of 300 runs, in turns, on as many threads.
+// given, the median of 450 runs, in turns, on as many threads.
 //
 //     python examples/node/export_minilm.py
 //     HEADRACE_TRANSFORMERS=… node bench/node_minilm.mjs [THREADS [LENGTH]]
@@ -62,7 +62,7 @@ const times = Object.fromEntries(Object.keys(runs).map((name) => [name, []]));
 const results = {};
 const compiledTimes = [];
 // In blocks: after a run, ONNX Runtime's threads spin for a while.
-for (let block = 0; block < 6; block += 1) {
+for (let block = 0; block < 9; block += 1) {
   for (const [name, run] of Object.entries(runs)) {
     await sleep(200);
     for (let i = 0; i < 60; i += 1) {

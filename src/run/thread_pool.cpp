@@ -16,6 +16,15 @@ namespace headrace {
 
 namespace {
 
+/// Workers look for the next run, natively for about 3 ms, then sleep. By ggml's default of 50 they would
+/// keep their cores busy for 160 ms after the last one. WebAssembly has no pause between two looks: as many
+/// as natively end before a page's next run comes.
+#ifdef __wasm__
+constexpr int kLooks = 16;
+#else
+constexpr int kLooks = 1;
+#endif
+
 /// Never destroyed: workers may outlive static destruction. After a fork the child has no workers, so it
 /// starts over with a pool of its own.
 struct Shared {
@@ -58,9 +67,7 @@ ThreadPoolLease::ThreadPoolLease(int threads) : lock_(*shared().mutex) {
     }
     if (!s.pool) {
         ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-        // Workers look for the next run for about 3 ms, then sleep. By ggml's default of 50 they would keep
-        // their cores busy for 160 ms after the last one.
-        params.poll = 1;
+        params.poll = kLooks;
         s.pool = ggml_threadpool_new(&params);
         s.threads = threads;
     }
