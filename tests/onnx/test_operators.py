@@ -89,7 +89,7 @@ IN_RANDOM_CASES = (
     "UnfoldTensor",
     "Unique",
 )
-# Read, but not as a node of their own here: test_models.py, test_flex_attention.py, and below.
+# Read, but not as a node of their own here: test_models.py, test_flex_attention.py, test_generation.py.
 ELSEWHERE = {
     ("ai.onnx.preview", "FlexAttention"),
     *(("", name) for name in DEFINED),
@@ -102,6 +102,8 @@ ELSEWHERE = {
     (cases.MICROSOFT, "SimplifiedLayerNormalization"),
     (cases.MICROSOFT, "QuantizeLinear"),
     (cases.MICROSOFT, "DequantizeLinear"),
+    (cases.MICROSOFT, "BeamSearch"),
+    (cases.MICROSOFT, "GreedySearch"),
     *(("", name) for name in RANDOM),
     *(("", name) for name in OF_LISTS),
     *((cases.MICROSOFT, name) for name in OF_OTHER_PROVIDERS),
