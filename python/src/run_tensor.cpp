@@ -76,7 +76,8 @@ std::string described(const Tensor& self) {
 }  // namespace
 
 Tensor* find_run_tensor(nb::handle object) {
-    return nb::isinstance<Tensor>(object) ? nb::inst_ptr<Tensor>(object) : nullptr;
+    // An object that __new__ made without __init__ has no tensor.
+    return nb::isinstance<Tensor>(object) && nb::inst_ready(object) ? nb::inst_ptr<Tensor>(object) : nullptr;
 }
 
 nb::object output_tensor(nb::handle given, const TensorInfo& info, const std::vector<std::int64_t>& shape) {

@@ -16,6 +16,8 @@ namespace headrace::python {
 using namespace webnn;
 
 const MLTensor* find_tensor(nb::handle object) {
+    const bool is_ready = nb::inst_check(object) && nb::inst_ready(object);  // not by __new__ alone
+    if (!is_ready) return nullptr;
     if (nb::isinstance<MLTensor>(object)) return nb::inst_ptr<MLTensor>(object);
     if (nb::isinstance<DeviceTensor>(object)) return &nb::inst_ptr<DeviceTensor>(object)->tensor;
     return nullptr;

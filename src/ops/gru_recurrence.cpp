@@ -146,6 +146,7 @@ struct GruRecurrence {
                          {"layout", std::string(layout)}});
         }
         add(DType::f16, 5, 1, true, false, backward);
+        add(DType::f32, 5, 1, true, false, {{"activations", std::string("tanh,sigmoid")}});
         add(DType::f64, 5, 1, true, false,
             {{"layout", std::string("rzn")}, {"activations", std::string("relu,sigmoid")}});
         return list;

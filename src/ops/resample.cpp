@@ -108,18 +108,18 @@ private:
     std::int64_t input_, output_, p_, q_;
 };
 
-/// linear_taps() for devices where ggml has none: the point of element o is (step * o + start) / parts of
-/// whole numbers, so that roundings of the quotient matter to neither its neighbours nor their weights.
+/// linear_taps() of the coordinates edges and half_pixel_or_first, which ggml has not: the point of element o
+/// is (step * o + start) / parts of whole numbers, so that roundings of the quotient matter to neither its
+/// neighbours nor their weights.
 class LinearPositions {
 public:
     LinearPositions(std::int64_t input, std::int64_t output, Coordinates coordinates)
         : input_(input), output_(output), step_(input), parts_(output) {
-        const bool is_lone = output == 1 && coordinates != Coordinates::half_pixel;
-        if (coordinates == Coordinates::corners) step_ = input - 1, parts_ = output - 1;
+        const bool is_lone = output == 1;
         if (is_lone) step_ = 0, parts_ = 1;
         const std::int64_t common = std::gcd(step_, parts_);
         step_ /= common, parts_ /= common;
-        if (coordinates == Coordinates::corners || coordinates == Coordinates::edges || is_lone) return;
+        if (coordinates == Coordinates::edges || is_lone) return;
         start_ = step_ - parts_;
         step_ *= 2, parts_ *= 2;
     }

@@ -33,7 +33,8 @@ public:
     }
 
     int choose(int wanted) {
-        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_(wanted)) alone_ = kFirstPenalty;
+        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_(wanted))
+            alone_ = penalty_ > 0 ? kFirstPenalty : 1;  // after nothing slow it asks at each run
         if (alone_ == 0) return wanted;
         --alone_;
         return 1;

@@ -133,7 +133,8 @@ def test_a_model_of_half_floats_computes_there() -> None:
     assert {"layer_normalization", "softmax"} <= nodes_there(there)
 
 
-def test_a_quantized_model_is_right_and_its_integers_are_the_cpus() -> None:
+def test_a_quantized_model_is_right_and_its_integers_are_the_cpus(tmp_path: Path) -> None:
+    import onnx
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 
     class Rows(CalibrationDataReader):
@@ -145,15 +146,9 @@ def test_a_quantized_model_is_right_and_its_integers_are_the_cpus() -> None:
                 return None
             return {"x": np.random.default_rng(self.left).normal(size=(20, 32)).astype(np.float32)}
 
-    folder = Path(os.environ.get("TMPDIR", "/tmp"))
-    path = folder / f"headrace_quantized_{os.getpid()}.onnx"
-    try:
-        import onnx
-
-        quantize_static(onnx.load_from_string(dense(TensorProto.FLOAT)), str(path), Rows(), QuantFormat.QDQ)
-        model = path.read_bytes()
-    finally:
-        path.unlink(missing_ok=True)
+    path = tmp_path / "quantized.onnx"
+    quantize_static(onnx.load_from_string(dense(TensorProto.FLOAT)), str(path), Rows(), QuantFormat.QDQ)
+    model = path.read_bytes()
     there, here = headrace.load(model, device=DEVICE), headrace.load(model, device="cpu")
     feeds = {"x": np.random.default_rng(9).normal(size=(20, 32)).astype(np.float32)}
     agree(there(feeds).values(), on_onnx_runtime(model, feeds), 1e-2)
@@ -176,7 +171,11 @@ def test_two_processes_use_the_device_at_once(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(path), DEVICE]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=200)[0].strip() for process in running] == ["right"] * 2
+    try:
+        assert [process.communicate(timeout=200)[0].strip() for process in running] == ["right"] * 2
+    finally:
+        for process in running:
+            process.kill()
 
 
 def test_a_program_of_executorch_computes_there(tmp_path: Path) -> None:

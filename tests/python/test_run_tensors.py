@@ -33,6 +33,11 @@ def test_a_tensor_is_a_copy_of_an_array(array) -> None:
     assert not tensor.is_on_device
 
 
+def test_a_tensor_that_init_did_not_make_is_refused(session) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        session.run({"x": headrace.Tensor.__new__(headrace.Tensor)})
+
+
 def test_a_tensor_is_written_anew() -> None:
     tensor = headrace.Tensor(X)
     tensor.write(3 * X)

@@ -10,7 +10,7 @@ from provision.base import BUILD, ROOT
 
 WPT = ROOT.parent / "shared/wpt"
 #: Other folders by the beginnings of paths.
-FOLDERS = {"/wpt/": WPT, "/models/": BUILD / "models", "/shared/": ROOT.parent / "shared"}
+FOLDERS = {"/wpt/": WPT, "/models/": BUILD / "models", "/shared/facts/": ROOT.parent / "shared/facts"}
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 TYPES = {".mjs": "text/javascript", ".wasm": "application/wasm"}
 

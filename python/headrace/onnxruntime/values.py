@@ -18,21 +18,23 @@ _KINDS = ("cuda", "cann", "dml", "webgpu", "gpu", "npu", "vulkan")
 
 def device_of(name: str, device_id: int = 0) -> str | None:
     """A device's name in headrace.devices(); None of the CPU's memory. name: "cpu", a kind of devices, of
-    which device_id is the number, "gpu" for those of every kind, or the name itself.
+    which device_id is the number, "gpu" for GPUs of every kind, or the name itself.
 
     Errors: Exception for what is no device, as in ONNX Runtime; RuntimeError for one that is not there.
     """
     if name.lower() == "cpu":
         return None
-    there = [device.name for device in devices() if device.type != "cpu"]
+    others = [device for device in devices() if device.type != "cpu"]
+    there = [device.name for device in others]
     wanted = name.lower()
     named = (wanted,) if device_id == 0 else ()
     for found in there:
         if found.lower() in (*named, f"{wanted}{device_id}"):
             return found
-    if wanted == "gpu" and 0 <= device_id < len(there):
-        return there[device_id]
-    if wanted not in _KINDS and not any(found.lower().startswith(wanted) for found in there):
+    gpus = [device.name for device in others if device.type in ("gpu", "igpu")]
+    if wanted == "gpu" and 0 <= device_id < len(gpus):
+        return gpus[device_id]
+    if not wanted or (wanted not in _KINDS and not any(one.lower().startswith(wanted) for one in there)):
         raise Exception("Unsupported device type: " + name)  # ONNX Runtime's own, without a class
     raise RuntimeError(
         f"Can't allocate memory on the device '{name}' with the number {device_id}: Headrace has "

@@ -63,6 +63,17 @@ void ConversationContext::note_held() {
     conversation_.note_held(prompt_.size() + parameter_bytes_ + of_answer);
 }
 
+/// Counts what a request alone has besides, until the texts that are kept are counted again.
+Status ConversationContext::hold_request(std::string_view prompt, std::string_view parameters) {
+    const std::lock_guard lock(mutex_);
+    HR_TRY(caught([&] {
+        conversation_.hold(prompt_.size() + parameter_bytes_ + prompt.size() + parameter_bytes(parameters),
+                           "what the parameters are read as");
+        return std::monostate();
+    }));
+    return success();
+}
+
 /// Keeps an error for output 1.
 template <class T>
 Result<T> ConversationContext::noting_error(Result<T> result) {
@@ -125,6 +136,7 @@ Status ConversationContext::compute() {
 
 Result<std::string> ConversationContext::run(std::string_view prompt, std::string_view parameters) {
     HR_TRY(set_input(0, text_tensor(prompt)));
+    HR_TRY(noting_error(hold_request({}, parameters)));
     std::string own;
     {
         const std::lock_guard lock(mutex_);
@@ -138,7 +150,11 @@ Result<std::string> ConversationContext::run(std::string_view prompt, std::strin
 }
 
 Result<Answer> ConversationContext::infer(std::string_view prompt, std::string_view parameters) {
-    return answer(conversation_, prompt, {.context = {}, .request = parameters});
+    HR_TRY(hold_request(prompt, parameters));
+    Result<Answer> made = answer(conversation_, prompt, {.context = {}, .request = parameters});
+    const std::lock_guard lock(mutex_);
+    note_held();
+    return made;
 }
 
 Result<Answer> ConversationContext::answer_inputs() {

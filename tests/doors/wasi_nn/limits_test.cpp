@@ -188,6 +188,8 @@ TEST_P(WasiNnLimits, AGuestsParametersCountAsWhatIsReadOfThem) {
     EXPECT_EQ(library->set_input(host.ctx(), context, 1, biases), library->numbers.no_memory);
     EXPECT_THAT(library->get_output(host.ctx(), 0, 1).text(),
                 HasSubstr("what the parameters are read as takes"));
+    EXPECT_EQ(library->run_inference(host.ctx(), context, "Hi", biases).code, library->numbers.no_memory);
+    EXPECT_EQ(library->run_inference(host.ctx(), context, "Hi", R"({"n_predict": 1})").code, 0);
     const std::string text = R"({"stop": [")" + std::string(1'000'000, ',') + R"(", "\",[[[{{{"]})";
     EXPECT_EQ(library->set_input(host.ctx(), context, 1, text), 0) << "a text's commas are no values";
 }

@@ -120,13 +120,13 @@ static int open_session(const char* name, uint32_t* opened) {
 
 static int closes_the_oldest_session_and_those_that_nobody_uses(void) {
     uint32_t opened[5];
-    CHECK(begin("{\"max_sessions\": 3, \"idle_timeout_ms\": 300, \"auto_cleanup_enabled\": true}") == 0);
+    CHECK(begin("{\"max_sessions\": 3, \"idle_timeout_ms\": 2000, \"auto_cleanup_enabled\": true}") == 0);
     CHECK(load(model, small) == success);
     CHECK(open_session("one", &opened[0]) == success && open_session("two", &opened[1]) == success);
     CHECK(open_session("three", &opened[2]) == success && open_session("four", &opened[3]) == success);
     CHECK(ask(opened[0], "Hello", NULL) != success);
     CHECK(ask(opened[3], "Hello", NULL) == success);
-    wait_ms(500);
+    wait_ms(2500);
     CHECK(open_session("five", &opened[4]) == success);
     CHECK(ask(opened[1], "Hello", NULL) != success && ask(opened[4], "Hello", NULL) == success);
     CHECK(end() == 0);

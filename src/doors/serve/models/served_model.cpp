@@ -144,8 +144,8 @@ std::string without_paths(std::string message, std::string_view path) {
 
 std::string without_paths_of(const ParameterValue& value, std::string message) {
     if (const auto* text = std::get_if<std::string>(&value)) {
-        const bool is_path = text->find('/') != std::string::npos && text->find('\n') == std::string::npos;
-        return is_path ? without_paths(std::move(message), *text) : message;
+        const std::filesystem::path path = *text;
+        return path.is_absolute() && path.has_filename() ? without_paths(std::move(message), *text) : message;
     }
     if (const auto* list = std::get_if<std::vector<ParameterValue>>(&value))
         for (const ParameterValue& one : *list) message = without_paths_of(one, std::move(message));

@@ -114,7 +114,7 @@ void observe(ModelMetrics& metrics, const Reply& reply);
 
 /// The message with every path of this machine in it as the file's name alone.
 std::string without_paths(std::string message, std::string_view path);
-/// Likewise with those that parameters name.
+/// Likewise with the absolute paths of files that parameters name.
 std::string without_paths_of(const ParameterValue& value, std::string message);
 
 }  // namespace headrace::serve

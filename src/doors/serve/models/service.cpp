@@ -171,6 +171,12 @@ void Service::stop() {
 /// Remembers for the operator why it fails, and throws what requests may see of that.
 template <class Work>
 std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& work) {
+    const auto told = [&](const std::exception& error) {
+        std::string why = without_paths(error.what(), spec.path());
+        why = without_paths(std::move(why), spec.encoder().tokenizer);
+        why = without_paths_of(ParameterValue(spec.parameters()), std::move(why));
+        return fmt::format("{} cannot be loaded: {}", spec.id(), why);
+    };
     try {
         return work();
     } catch (const Exception& error) {
@@ -178,13 +184,9 @@ std::invoke_result_t<Work> Service::tried(const ModelSpec& spec, const Work& wor
         failures_.insert_or_assign(spec.key(), error);
         const ApiError shown = api_error(error);
         const int status = shown.status < 500 ? 500 : shown.status;  // it is no fault of the request
-        std::string why = without_paths(error.what(), spec.path());
-        why = without_paths(std::move(why), spec.encoder().tokenizer);
-        why = without_paths_of(ParameterValue(spec.parameters()), std::move(why));
-        throw ApiError(status, status == 500 ? "server_error" : shown.type,
-                       fmt::format("{} cannot be loaded: {}", spec.id(), why));
+        throw ApiError(status, status == 500 ? "server_error" : shown.type, told(error));
     } catch (const std::exception& error) {
-        throw ApiError(500, "server_error", fmt::format("{} cannot be loaded: {}", spec.id(), error.what()));
+        throw ApiError(500, "server_error", told(error));
     }
 }
 
