@@ -143,6 +143,28 @@ CASES = {
 }
 
 
+# Bounds of windows along an axis whose extent is a long formula; most are empty where it is small.
+WINDOWS = [(2, 1, 1), (2, -2, 1), (-2, 1, 1), (-1, -2, 1), (1, 3, 2), (1, 2, -1), (-2, 1, -1), (1, -2, -1)]
+CASES |= {
+    f"a window from {start} to {end} by {step} of parts whose lengths are formulas": (
+        f"""g (float[n, m] x) => (float[k, m] y) {{
+            two_back = Constant<value_ints = [-2]>()
+            three = Constant<value_ints = [3]>()
+            four = Constant<value_ints = [4]>()
+            z = Constant<value_ints = [0]>()
+            start = Constant<value_ints = [{start}]>()
+            end = Constant<value_ints = [{end}]>()
+            step = Constant<value_ints = [{step}]>()
+            p = Slice(x, two_back, three, z)
+            q = Slice(x, two_back, four, z)
+            parts = Concat<axis = 0>(p, q)
+            y = Slice(parts, start, end, z, step) }}""",
+        [{"x": rows(n, 2)} for n in (1, 3, 4, 5, 9)],
+    )
+    for start, end, step in WINDOWS
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_edges_of_open_shapes_are_as_onnx_runtime_has_them(name: str) -> None:
     text, feeds = CASES[name]

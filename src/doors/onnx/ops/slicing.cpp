@@ -29,6 +29,34 @@ Dim clamped(OpWriter& g, const Dim& place, const Dim& most) {
     return g.at_least_0(lower);
 }
 
+/// A window along an axis: its bounds as a node gives them, and the places they are among the elements, of a
+/// step down in the reversed order.
+struct Window {
+    Dim start, end, first, last, extent;
+};
+
+/// How many elements a window has where the larger of 0 and what is between its places is too long to say.
+Dim long_count(OpWriter& g, const Window& w, bool is_down) {
+    const Dim between = w.last - w.first;
+    const Dim is_start_behind = less(w.start, 0), is_end_behind = less(w.end, 0);
+    if (is_start_behind.is_symbolic() || is_end_behind.is_symbolic()) return between;
+    if (is_same(is_start_behind, is_end_behind)) {  // counted from one end, places lie as the bounds do
+        const Answer is_empty = is_down ? is_at_least(w.end, w.start) : is_at_least(w.start, w.end);
+        return is_empty == Answer::yes ? Dim(0) : between;
+    }
+    if (!g.is_short({w.extent})) return between;
+    if (is_same(is_end_behind, 1) && !is_down) return largest({0, w.extent + w.end - w.start});
+    const Numbers first(g, Shape{w.first}), last(g, Shape{w.last});
+    return (last - first).at_least(0).extents().at(0);
+}
+
+/// As many as lie between its bounds; none where its begin lies behind its end.
+Dim count_within(OpWriter& g, const Window& w, bool is_down) {
+    const Dim difference = w.last - w.first;
+    const bool is_long = difference.is_symbolic() && difference.min_size() < 0 && !g.is_short({difference});
+    return is_long ? long_count(g, w, is_down) : g.at_least_0(difference);
+}
+
 /// Numbers' bounds as NumPy clips them.
 Operand of_numbers(OpWriter& g, const Operand& x, int axis, std::int64_t start,
                    std::optional<std::int64_t> end, std::int64_t step, std::int64_t extent) {
@@ -169,7 +197,8 @@ Operand sliced(OpWriter& g, const Operand& x, int axis, const Dim& start, const 
         first = clamped(g, from_the_front(g, start, extent), extent);
         if (end) last = clamped(g, from_the_front(g, *end, extent), extent);
     }
-    const Dim count = g.at_least_0(last - first);
+    const Dim count =
+        end ? count_within(g, {start, *end, first, last, extent}, step < 0) : g.at_least_0(last - first);
     return g.cut(from, axis, is_same(count, 0) ? Dim(0) : first, count, distance(step));
 }
 
