@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/expression_broadcast.h"
 #include "ir/expression_terms.h"
 
 namespace headrace {
@@ -194,7 +195,30 @@ struct Bounder {
         if (const auto closer = without_quotient(e, splits)) known = known.with(*closer);
         return known;
     }
+
+    /// Whether it is what `part` and others broadcast to: their largest times their least, where neither left
+    /// it out though it may be 0.
+    static bool is_broadcast(const Expression& whole, const Expression& part) {
+        if (whole == part) return true;
+        if (whole.terms_.size() != 1 || whole.terms_.begin()->second != 1) return false;
+        const Atom *largest = find(whole, is_largest), *least = find(whole, is_least);
+        if (!largest || whole.terms_.begin()->first.size() != (least ? 2U : 1U)) return false;
+        return std::ranges::any_of(largest->of, [&](const Expression& one) {
+            const auto exceeds = [&](const Expression& low) { return one.is_at_least(low) == Answer::yes; };
+            return is_broadcast(one, part) && (least ? std::ranges::any_of(least->of, exceeds) : exceeds(1));
+        });
+    }
+
+    static bool is_largest(const Atom& atom) { return atom.kind == Atom::Kind::largest; }
+    static bool is_least(const Atom& atom) { return atom.kind == Atom::Kind::least; }
 };
+
+Expression broadcast(const Expression& a, const Expression& b) {
+    if (Bounder::is_broadcast(a, b)) return a;
+    if (Bounder::is_broadcast(b, a)) return b;
+    // One that is 0 prevails over a 1.
+    return Expression::largest({a, b}) * Expression::least({a, b, 1});
+}
 
 Range Expression::Bounds::of_atom(Atom::Kind kind, const std::vector<Expression>& of) {
     const auto interval = [](const Expression& e) { return Bounder::of(e, 1); };

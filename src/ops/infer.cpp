@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/expression.h"
+#include "ir/expression_broadcast.h"
 
 namespace headrace::ops {
 
@@ -12,8 +12,7 @@ namespace {
 Dim broadcast_extent(const Dim& a, const Dim& b) {
     if (!a.is_symbolic() || a.min_size() > 1) return a;
     if (!b.is_symbolic() || b.min_size() > 1) return b;
-    const Expression x(a), y(b), longest = Expression::largest({x, y});
-    return Dim::of(longest * Expression::least({x, y, 1}));  // one that is 0 prevails over a 1
+    return Dim::of(headrace::broadcast(Expression(a), Expression(b)));
 }
 
 }  // namespace

@@ -174,6 +174,38 @@ def test_edges_of_open_shapes_are_as_onnx_runtime_has_them(name: str) -> None:
         assert_same(loaded(fed)["y"], on_onnx_runtime(model, fed)["y"])
 
 
+def test_a_hundred_sums_with_an_extent_that_is_counted_in_another_way_have_one_extent() -> None:
+    sums = "\n".join(
+        f"""v{i} = Reshape(s{i}, wanted)
+            t{i} = Transpose<perm = [0, 2, 1]>(v{i})
+            w{i} = Reshape(t{i}, flat)
+            s{i + 1} = Add(s{i}, w{i})"""
+        for i in range(100)
+    )
+    model = parsed(
+        f"""g (float[samples, 6] x) => (float[k, 6] y) {{
+            n = Shape<start = 0, end = 1>(x)
+            two = Constant<value_ints = [2]>()
+            three = Constant<value_ints = [3]>()
+            less = Sub(n, three)
+            half = Div(less, two)
+            rest = Constant<value_ints = [-1, 2]>()
+            six = Constant<value_ints = [6]>()
+            wanted = Concat<axis = 0>(half, rest)
+            flat = Concat<axis = 0>(half, six)
+            z = Constant<value_ints = [0]>()
+            first = Constant<value_ints = [4]>()
+            s0 = Slice(x, first, n, z, two)
+            {sums}
+            y = Identity(s100) }}"""
+    )
+    loaded = headrace.load(model, device="cpu")
+    assert isinstance(loaded, headrace.Model)  # read once, not for each shape
+    for samples in (7, 8, 12):
+        fed = {"x": rows(samples, 6) / 2**100}
+        assert_same(loaded(fed)["y"], on_onnx_runtime(model, fed)["y"])
+
+
 def test_a_cache_that_goes_into_attention_may_be_empty() -> None:
     model = parsed(
         """g (float[1, 2, 1, 4] q, float[1, 2, 1, 4] k, float[1, 2, 1, 4] v, float[1, 2, past, 4] pk,

@@ -158,6 +158,25 @@ TEST(Binary, InfersSymbolicExtents) {
     EXPECT_THAT(infer_error("add", {large, two}), HasSubstr("Incompatible shapes [k] and [2]"));
 }
 
+TEST(Binary, InfersOneExtentOfAllSumsOfTheSameOpenOnes) {
+    const Dim n = Dim::symbolic("n", 0), m = Dim::symbolic("m", 0), k = Dim::symbolic("k", 0);
+    const auto sum = [](const Dim& a, const Dim& b) {
+        return infer("add", {TensorType{DType::f32, {a}}, TensorType{DType::f32, {b}}}).value()[0].shape[0];
+    };
+    const Dim both = sum(n, m), all = sum(both, k);
+    EXPECT_EQ(both.str(), "Max(m, n)*Min(1, m, n)");
+    for (const Dim& part : {n, m, both}) {
+        EXPECT_EQ(sum(both, part).str(), both.str());
+        EXPECT_EQ(sum(part, both).str(), both.str());
+        EXPECT_EQ(sum(all, part).str(), all.str());
+    }
+    EXPECT_EQ(sum(all, k).str(), all.str());
+    EXPECT_NE(all.str(), both.str());
+    // An extent that only looks alike says nothing of one that may be 0.
+    const Dim larger = Dim::of(Expression::largest({Expression(n), 1}));
+    EXPECT_EQ(sum(larger, n).str(), "Max(1, n)*Min(1, n)");
+}
+
 TEST(Binary, RejectsShapesThatDoNotBroadcast) {
     for (const char* op : {"add", "sub", "mul", "div", "max", "min", "pow"})
         EXPECT_THAT(infer_error(op, {TensorType{DType::f32, {2, 3}}, TensorType{DType::f32, {2, 2}}}),
