@@ -31,12 +31,12 @@ Dim clamped(OpWriter& g, const Dim& place, const Dim& most) {
 
 /// A window along an axis: its bounds as a node gives them, and the places they are among the elements, of a
 /// step down in the reversed order.
-struct Window {
+struct SliceBounds {
     Dim start, end, first, last, extent;
 };
 
 /// How many elements a window has where the larger of 0 and what is between its places is too long to say.
-Dim long_count(OpWriter& g, const Window& w, bool is_down) {
+Dim long_count(OpWriter& g, const SliceBounds& w, bool is_down) {
     const Dim between = w.last - w.first;
     const Dim is_start_behind = less(w.start, 0), is_end_behind = less(w.end, 0);
     if (is_start_behind.is_symbolic() || is_end_behind.is_symbolic()) return between;
@@ -51,7 +51,7 @@ Dim long_count(OpWriter& g, const Window& w, bool is_down) {
 }
 
 /// As many as lie between its bounds; none where its begin lies behind its end.
-Dim count_within(OpWriter& g, const Window& w, bool is_down) {
+Dim count_within(OpWriter& g, const SliceBounds& w, bool is_down) {
     const Dim difference = w.last - w.first;
     const bool is_long = difference.is_symbolic() && difference.min_size() < 0 && !g.is_short({difference});
     return is_long ? long_count(g, w, is_down) : g.at_least_0(difference);
