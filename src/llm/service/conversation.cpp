@@ -11,9 +11,12 @@
 #include "llm/service/call_grammar.h"
 
 #ifdef __GLIBC__
-/// In the C library's place, whose result is one for all threads: llama.cpp, which is linked with us, asks it
-/// for the date that templates are told. Others could wait for a long template otherwise.
-extern "C" [[gnu::visibility("hidden")]] std::tm* localtime(const std::time_t* time) noexcept {
+/// localtime in the C library's place, whose result is one for all threads: llama.cpp, which is linked with
+/// us, asks it for the date that templates are told. Others could wait for a long template otherwise. A name
+/// of its own lets it be hidden, as <ctime> declares localtime's visible: who loads us keeps the C library's.
+extern "C" [[gnu::visibility("hidden")]] std::tm* localtime_of_thread(const std::time_t* time) noexcept
+    __asm__("localtime");
+extern "C" std::tm* localtime_of_thread(const std::time_t* time) noexcept {
     thread_local std::tm result;
     return localtime_r(time, &result);
 }

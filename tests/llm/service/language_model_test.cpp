@@ -1,5 +1,6 @@
 #include "headrace/language_model.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,6 +27,15 @@ LanguageModel load(const Parameters& more = {}) {
 }
 
 const Parameters kEndless = {{"ignore_eos", true}, {"n_predict", 400}};
+
+#ifdef __GLIBC__
+TEST(LanguageModel, LeavesTheProgramTheCLibrarysLocaltime) {
+    void* symbol = dlsym(RTLD_DEFAULT, "localtime");
+    Dl_info found{};
+    ASSERT_NE(dladdr(symbol, &found), 0);
+    EXPECT_THAT(found.dli_fname, HasSubstr("libc.so"));
+}
+#endif
 
 /// What the call throws.
 struct Thrown {
