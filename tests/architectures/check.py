@@ -53,6 +53,18 @@ def compared(a: Architecture, actual: list[np.ndarray], expected: list[np.ndarra
     return a.compare(actual, expected) or 0.0
 
 
+def errors_at_both_shapes(a: Architecture, model: Any, session: Any) -> list[float | str]:
+    """Of Headrace's model beside ONNX Runtime's session of the same file, as `compared` says them."""
+    known = {given.name for given in session.get_inputs()}
+    errors = []
+    for which in range(2):
+        inputs = zip(a.names, a.inputs(which), strict=True)
+        feeds = {name: x.numpy() for name, x in inputs if name in known}
+        expected = session.run(None, feeds)
+        errors.append(compared(a, list(model(feeds).values()), expected))
+    return errors
+
+
 def through_onnx(a: Architecture, dynamo: bool) -> dict[str, Any]:
     import headrace
 
@@ -66,19 +78,13 @@ def through_onnx(a: Architecture, dynamo: bool) -> dict[str, Any]:
         start = time.perf_counter()
         model = headrace.load(path, device="cpu", threads=2)
         found: dict[str, Any] = {"load s": round(time.perf_counter() - start, 2)}
-        known = {i.name for i in session.get_inputs()}
         is_open = isinstance(model, headrace.Model)  # else each shape is read anew
         found["open"] = (
             sorted({str(d) for i in model.inputs for d in i.shape if not isinstance(d, int)})
             if is_open
             else ["each shape"]
         )
-        found["errors"] = []
-        for which in range(2):
-            inputs = zip(a.names, a.inputs(which), strict=True)
-            feeds = {name: x.numpy() for name, x in inputs if name in known}
-            expected = session.run(None, feeds)
-            found["errors"].append(compared(a, list(model(feeds).values()), expected))
+        found["errors"] = errors_at_both_shapes(a, model, session)
     return found
 
 

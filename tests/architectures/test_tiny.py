@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: make 
 
 import headrace
 import torch
-from check import error_of, through_executorch
+from check import errors_at_both_shapes, through_executorch
 from exported import export, session_of
 from tiny import TINY
 
@@ -27,11 +27,7 @@ def test_a_model_of_onnx_is_called_at_two_shapes(name: str, tmp_path: Path) -> N
         export(a, path, dynamo=False)
     session, model = session_of(path), headrace.load(path, device="cpu")
     assert any(isinstance(d, str) for given in model.inputs for d in given.shape)
-    known = {given.name for given in session.get_inputs()}
-    for which in range(2):
-        inputs = zip(a.names, a.inputs(which), strict=True)
-        feeds = {key: x.numpy() for key, x in inputs if key in known}
-        error = error_of(list(model(feeds).values()), session.run(None, feeds))
+    for error in errors_at_both_shapes(a, model, session):
         assert not isinstance(error, str) and error < a.tolerance, error
 
 

@@ -49,7 +49,7 @@ def agree(actual: Any, expected: Any, tolerance: float) -> None:
 def test_a_model_with_open_dimensions_is_called_there_at_two_shapes(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: make executorch installs it")
     pytest.importorskip("transformers", reason="transformers is not installed: make executorch installs it")
-    from check import error_of
+    from check import errors_at_both_shapes
     from exported import export, session_of
     from tiny import TINY
 
@@ -59,11 +59,7 @@ def test_a_model_with_open_dimensions_is_called_there_at_two_shapes(name: str, t
         warnings.simplefilter("ignore")
         export(a, path, dynamo=False)
     session, model = session_of(path), headrace.load(path, device=DEVICE)
-    known = {given.name for given in session.get_inputs()}
-    for which in range(2):
-        inputs = zip(a.names, a.inputs(which), strict=True)
-        feeds = {key: x.numpy() for key, x in inputs if key in known}
-        error = error_of(list(model(feeds).values()), session.run(None, feeds))
+    for error in errors_at_both_shapes(a, model, session):
         assert not isinstance(error, str) and error < a.tolerance, error
     assert nodes_there(model)
 

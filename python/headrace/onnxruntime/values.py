@@ -96,8 +96,7 @@ class OrtValue:
             )
         if element_number(numpy_obj.dtype) is None:
             raise RuntimeError(f"Numpy type {numpy_obj.dtype} can't be converted to an element type of ONNX.")
-        array = np.ascontiguousarray(numpy_obj).reshape(numpy_obj.shape)
-        return cls(array) if device is None else cls(Tensor(array), device=device_type.lower())
+        return cls._on(device_type, device, np.ascontiguousarray(numpy_obj).reshape(numpy_obj.shape))
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
@@ -129,8 +128,12 @@ class OrtValue:
             raise RuntimeError(f"an OrtValue of {element_type} cannot be made")
         if min(shape, default=0) < 0:
             raise RuntimeError(f"an OrtValue of the shape {list(shape)} cannot be made")
-        zeros = np.zeros(tuple(shape), dtype)
-        return cls(zeros) if device is None else cls(Tensor(zeros), device=device_type.lower())
+        return cls._on(device_type, device, np.zeros(tuple(shape), dtype))
+
+    @classmethod
+    def _on(cls, device_type: str, device: str | None, array: np.ndarray) -> OrtValue:
+        """device: device_of's."""
+        return cls(array) if device is None else cls(Tensor(array), device=device_type.lower())
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> OrtValue:
@@ -144,10 +147,13 @@ class OrtValue:
             raise RuntimeError(f"{call}: Only OrtValues that are Tensors are supported")
         return self._value
 
+    def _array(self, call: str) -> np.ndarray:
+        tensor = self._tensor(call)
+        return tensor.numpy() if isinstance(tensor, Tensor) else tensor
+
     def numpy(self) -> np.ndarray:
         """The array; of a device's value a copy."""
-        tensor = self._tensor("numpy")
-        array = tensor.numpy() if isinstance(tensor, Tensor) else tensor
+        array = self._array("numpy")
         if self._element_type == _FLOAT8:
             return array.view(np.uint8)
         if array.dtype.kind == "V" or array.dtype.name in ("int4", "uint4", "int2", "uint2"):
@@ -158,9 +164,7 @@ class OrtValue:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        tensor = self._tensor("__dlpack__")
-        array = tensor.numpy() if isinstance(tensor, Tensor) else tensor
-        return array.__dlpack__(**{k: v for k, v in options.items() if k != "stream"})
+        return self._array("__dlpack__").__dlpack__(**{k: v for k, v in options.items() if k != "stream"})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

@@ -5,6 +5,8 @@
 namespace headrace::wasi_nn {
 namespace {
 
+constexpr std::string_view kReadParameters = "what the parameters are read as";
+
 /// JSON texts: input 1 of a context, and what one request puts over it.
 struct ParameterTexts {
     std::string_view context, request;
@@ -63,15 +65,20 @@ void ConversationContext::note_held() {
     conversation_.note_held(prompt_.size() + parameter_bytes_ + of_answer);
 }
 
-/// Counts what a request alone has besides, until the texts that are kept are counted again.
-Status ConversationContext::hold_request(std::string_view prompt, std::string_view parameters) {
-    const std::lock_guard lock(mutex_);
+/// Counts texts before they are kept or read; under mutex_.
+Status ConversationContext::hold(std::size_t bytes, std::string_view what) {
     HR_TRY(caught([&] {
-        conversation_.hold(prompt_.size() + parameter_bytes_ + prompt.size() + parameter_bytes(parameters),
-                           "what the parameters are read as");
+        conversation_.hold(bytes, what);
         return std::monostate();
     }));
     return success();
+}
+
+/// Counts what a request alone has besides, until the texts that are kept are counted again.
+Status ConversationContext::hold_request(std::string_view prompt, std::string_view parameters) {
+    const std::lock_guard lock(mutex_);
+    return hold(prompt_.size() + parameter_bytes_ + prompt.size() + parameter_bytes(parameters),
+                kReadParameters);
 }
 
 /// Keeps an error for output 1.
@@ -92,11 +99,7 @@ Status ConversationContext::set_input(std::uint32_t index, const GuestTensor& te
     std::string& input = index == 0 ? prompt_ : parameters_;
     const std::size_t parameters = index == 0 ? parameter_bytes_ : parameter_bytes(text);
     const std::size_t prompt = index == 0 ? text.size() : prompt_.size();
-    HR_TRY(caught([&] {
-        conversation_.hold(prompt + parameters,
-                           index == 0 ? "the prompt" : "what the parameters are read as");
-        return std::monostate();
-    }));
+    HR_TRY(hold(prompt + parameters, index == 0 ? "the prompt" : kReadParameters));
     input = text;
     parameter_bytes_ = parameters;
     if (index == 0) {

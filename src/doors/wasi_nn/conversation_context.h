@@ -34,6 +34,7 @@ private:
     Status finish_pieces();
     void keep(Answer made);
     void note_held();
+    Status hold(std::size_t bytes, std::string_view what);
     Status hold_request(std::string_view prompt, std::string_view parameters);
     template <class T>
     Result<T> noting_error(Result<T> result);

@@ -142,14 +142,15 @@ Chosen chosen_beams(OpWriter& g, const Beams& beams, const TokenRules& rules, Se
     return {now, token, parents};
 }
 
-Beams beams_of(OpWriter& g, const Node& node, const Dim& batch) {
+/// All but the batch and the limit.
+Beams beams_of(OpWriter& g, const Node& node) {
     const std::int64_t count = node.integer_at(3, "num_beams");
     invalid_if(count < 1, "num_beams (input 3) is {}; at least 1 is right", count);
     OpWriter::check_extent(count);
     const Operand given = node.optional(5);
     const Operand penalty =
         given ? g.reshape(g.cast(given, ElementType::f32), {}) : known(1.0, ElementType::f32);
-    return {batch, count, {}, node.integer("pad_token_id"), node.flag("early_stopping", false), penalty};
+    return {{}, count, {}, node.integer("pad_token_id"), node.flag("early_stopping", false), penalty};
 }
 
 /// The ended sequences and, where a prompt is not done, its beams as they are.
@@ -162,19 +163,18 @@ Ended all_ended(OpWriter& g, const Beams& beams, const Search& last) {
 }
 
 Results beam_search(OpWriter& g, const Node& node) {
-    refuse_if(node.has("init_decoder"), "it has a decoder of its own for the first step (init_decoder)");
     refuse_if(node.wants(2), "the scores of all tokens (output 2) are wanted");
     refuse_if(node.optional(10) || node.optional(11), "it has decoder_input_ids or a logits_processor");
-    const Shape sizes = g.shape(node.x());
-    invalid_if(sizes.size() != 2, "input_ids (input 0) has {} dimensions, not 2", sizes.size());
-    Beams beams = beams_of(g, node, sizes[0]);
+    Beams beams = beams_of(g, node);
     const std::int64_t wanted = node.integer_at(4, "num_return_sequences");
     invalid_if(wanted < 1 || wanted > beams.count,
                "num_return_sequences (input 4) is {}; from 1 to num_beams, {}, is right", wanted,
                beams.count);
     const GptSteps decoder(g, node, node.optional(9), beams.count);
     const TokenRules rules = TokenRules::of(g, node, 2, 6);
-    const LengthLimit limit(g, node, sizes[1]);
+    const Shape sizes = g.shape(node.x());
+    const LengthLimit limit(g, node, sizes.at(1));
+    beams.batch = sizes.at(0);
     beams.limit = limit.length;
     const auto step = [&](Body& body, const Operand& number, const std::vector<Operand>& carried) {
         const Search now = Search::of(body, beams, carried);

@@ -8,7 +8,6 @@ namespace {
 
 /// The token of the largest score after each sequence, until each has ended or is as long as it may be.
 Operand greedy_search(OpWriter& g, const Node& node) {
-    refuse_if(node.has("init_decoder"), "it has a decoder of its own for the first step (init_decoder)");
     const GptSteps decoder(g, node, node.optional(6), 1);
     const TokenRules rules = TokenRules::of(g, node, 2, 3);
     const Shape sizes = g.shape(decoder.prompts());

@@ -38,16 +38,11 @@ Operand empty_cache(OpWriter& g, const ValueMessage& input, const Dim& rows) {
                     {2, rows, *type.shape[2].size, 0, *type.shape[4].size});
 }
 
-Operand beside_each_other(OpWriter& g, const Operand& x, std::int64_t rows) {
-    if (rows == 1) return x;
-    const Shape s = g.shape(x);
-    return g.reshape(g.expand(g.reshape(x, {s.at(0), 1, s.at(1)}), {s[0], rows, s[1]}), {s[0] * rows, s[1]});
-}
-
 }  // namespace
 
 GptSteps::GptSteps(OpWriter& g, const Node& node, const Operand& given_mask, std::int64_t rows)
     : decoder_(decoder_of(node)) {
+    refuse_if(node.has("init_decoder"), "it has a decoder of its own for the first step (init_decoder)");
     refuse_if(node.integer("model_type", 0) != 0, "model_type is {}: decoders alone (0, like GPT-2) are read",
               node.integer("model_type", 0));
     if (const std::int64_t size = node.integer("vocab_size", -1); size > 0) vocabulary_ = size;
@@ -60,9 +55,9 @@ GptSteps::GptSteps(OpWriter& g, const Node& node, const Operand& given_mask, std
     const Operand places = g.op("mul", {before, is_real});
     const Operand count = g.op("reduce_sum", {is_real}, {{"axes", std::vector<std::int64_t>{1}}});
     const Operand mask = given_mask ? g.reshape(g.cast(given_mask, kToken), sizes) : is_real;
-    prompts_ = beside_each_other(g, ids, rows);
-    first_ = {prompts_, beside_each_other(g, places, rows), beside_each_other(g, mask, rows),
-              beside_each_other(g, g.reshape(count, {sizes[0], 1}), rows)};
+    prompts_ = with_rows_repeated(g, ids, rows);
+    first_ = {prompts_, with_rows_repeated(g, places, rows), with_rows_repeated(g, mask, rows),
+              with_rows_repeated(g, g.reshape(count, {sizes[0], 1}), rows)};
     const Dim all = sizes[0] * Dim(rows);
     const std::span inputs(decoder_->graph.inputs);
     for (const ValueMessage& input : inputs.subspan(kPasts)) first_.push_back(empty_cache(g, input, all));

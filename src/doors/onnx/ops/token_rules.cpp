@@ -42,8 +42,7 @@ Operand mask_of_rows(OpWriter& g, const Operand& mask, const Operand& scores) {
     if (is_same(own[0], wanted[0])) return mask;
     const auto beams = exact_quotient(wanted[0], own[0]);
     invalid_if(!beams, "prefix_vocab_mask has {} rows for {} sequences", own[0].str(), wanted[0].str());
-    return g.reshape(g.expand(g.reshape(mask, {own[0], 1, own[1]}), {own[0], *beams, own[1]}),
-                     {wanted[0], own[1]});
+    return with_rows_repeated(g, mask, *beams);
 }
 
 Operand rule_number(OpWriter& g, const Node& node, std::size_t index, ElementType type) {
@@ -89,6 +88,13 @@ Operand TokenRules::ruled(OpWriter& g, Operand scores, const Operand& sequences,
         scores = forbidden_where(g, g.op("logical_and", {g.op("lesser", {length, least}), is_end}), scores);
     }
     return scores;
+}
+
+Operand with_rows_repeated(OpWriter& g, const Operand& x, const Dim& times) {
+    if (times.is(1)) return x;
+    const Shape s = g.shape(x);
+    return g.reshape(g.expand(g.reshape(x, {s.at(0), 1, s.at(1)}), {s[0], times, s[1]}),
+                     {s[0] * times, s[1]});
 }
 
 Operand repeats_ngram(OpWriter& g, const Operand& sequences, const Operand& scores, std::int64_t length) {
