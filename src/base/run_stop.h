@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <functional>
 
 namespace headrace {
@@ -61,16 +62,19 @@ inline void check_stop() {
     if (PartOfRun::is_stopped()) throw RunStopped{};
 }
 
-/// The same of steps of some nanoseconds each.
+/// The same after so many steps of some nanoseconds each.
 class StopCheck {
 public:
-    void operator()() {
-        constexpr unsigned kSteps = 4096;
-        if (++steps_ % kSteps == 0) check_stop();
+    void operator()(std::size_t steps = 1) {
+        constexpr std::size_t kSteps = 4096;
+        steps_ += steps;
+        if (steps_ < kSteps) return;
+        steps_ = 0;
+        check_stop();
     }
 
 private:
-    unsigned steps_ = 0;
+    std::size_t steps_ = 0;
 };
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/run_stop.h"
 #include "kernels/int8/max_pool_bytes.h"
 #include "kernels/tensor/pool2d_f32.h"
 #include "ops/composed.h"
@@ -129,6 +130,7 @@ struct PoolOp {
     static void reference(const TensorArgs& args, const Attrs& a) {
         const Pooling p(a, args.in[0].shape, args.out[0].shape);
         const auto part = args.share.of(args.out[0].elements(), 16);
+        StopCheck may_stop;
         visit_dtype(args.in[0].dtype, [&]<class T>() {
             for (std::int64_t i = part.begin; i < part.end; ++i) {
                 const auto at = [&](int axis) { return i / p.out.stride[axis] % p.out.size[axis]; };
@@ -136,9 +138,11 @@ struct PoolOp {
                 const T* x = args.in[0].as<T>() + at(0) * p.in.stride[0] + at(1) * p.in.stride[1] +
                              rows.first * p.in.stride[2] + columns.first * p.in.stride[3];
                 typename Self::template Sum<T> sum;
-                for (std::int64_t y = 0; y < rows.count; ++y)
+                for (std::int64_t y = 0; y < rows.count; ++y) {
+                    may_stop(static_cast<std::size_t>(columns.count));
                     for (std::int64_t z = 0; z < columns.count; ++z)
                         sum.add(x[y * rows.step * p.in.stride[2] + z * columns.step * p.in.stride[3]]);
+                }
                 args.out[0].as<T>()[i] = sum.result(rows.count * columns.count);
             }
         });

@@ -118,9 +118,14 @@ double side_by_side(std::size_t i) {
 std::vector<LongCase> long_cases() {
     const Operand image{{1, 1, 2000, 2000}};
     const NamedAttrs window{{"window_dimensions", List{1001, 1001}}};
+    const Operand last{{1, 2000, 2000, 1}};
+    NamedAttrs window_of_last = window;
+    window_of_last.emplace_back("layout", std::string("nhwc"));
     return {
         {"MaxPool", "max_pool2d", {image}, window},
         {"AveragePool", "average_pool2d", {image}, window},
+        {"MaxPoolOfChannelsLast", "max_pool2d", {last}, window_of_last},
+        {"MaxPoolOfBytes", "max_pool2d", {{last.shape, DType::u8}}, window_of_last},
         {"Convolution", "conv2d", {{{1, 1, 1600, 1600}}, {{1, 1, 801, 801}}}, {}},
         {"TransposedConvolution", "conv_transpose2d", {{{1, 1, 2000, 2000}}, {{1, 1, 101, 101}}}, {}},
         {"Product", "matmul", {{{5000, 5000}}, {{5000, 5000}}}, {}},
@@ -171,6 +176,10 @@ std::vector<LongCase> cases_in_pieces() {
          "average_pool2d",
          {{{1, 3, 300, 301}}},
          {{"window_dimensions", List{51, 51}}, {"padding", List{3, 2, 5, 7}}}},
+        {"MaxPoolOfChannelsLast",
+         "max_pool2d",
+         {{{1, 300, 301, 3}}},
+         {{"window_dimensions", List{51, 51}}, {"layout", std::string("nhwc")}}},
         {"Convolution", "conv2d", {{{2, 24, 67, 71}}, {{40, 24, 5, 5}}}, {{"padding", List{2, 2, 2, 2}}}},
         {"GroupsOfAConvolution",
          "conv2d",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/run_stop.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -37,10 +38,12 @@ void largest_of_row(const Pool2dArgs& g, const T* x, T* y, size_t row) {
     const Inside rows(oy, g.stride_h, g.pad_top, g.window_h, g.dilation_h, g.in_h);
     const T* image = x + row / g.out_h * g.in_h * g.in_w * g.channels;
     y += row * g.out_w * g.channels;
+    StopCheck may_stop;  // a window may be as large as the image
     for (size_t ox = 0; ox < g.out_w; ++ox, y += g.channels) {
         const Inside columns(ox, g.stride_w, g.pad_left, g.window_w, g.dilation_w, g.in_w);
         const T* from = image + (rows.first * g.in_w + columns.first) * g.channels;
         const auto visit = [&](size_t c, auto take) HWY_ATTR {
+            may_stop(rows.count * columns.count);
             for (size_t ky = 0; ky < rows.count; ++ky)
                 for (size_t kx = 0; kx < columns.count; ++kx)
                     take(from + (ky * g.dilation_h * g.in_w + kx * g.dilation_w) * g.channels + c);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/run_stop.h"
 #include "kernels/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -195,11 +196,13 @@ HWY_NOINLINE void pool_pixels(const Pool2dArgs& g, int ith, int nth) {
     const TileTag d;
     const Join join;
     const size_t pixels = g.batch * g.out_h * g.out_w;
+    StopCheck may_stop;  // a window may be as large as the image
     for (size_t at = pixels * ith / nth; at < pixels * (ith + 1) / nth; ++at) {
         const size_t image = at / g.out_w / g.out_h;
         const Span rows = row_span(g, at / g.out_w % g.out_h), columns = column_span(g, at % g.out_w);
         const size_t count = rows.count * columns.count;
         for (size_t c = 0; c < g.channels; c += kLanes) {
+            may_stop(count);
             const size_t lanes = std::min(kLanes, g.channels - c);
             TileVec joined = hn::Set(d, Join::kStart);
             for (size_t i = 0; i < count; ++i) {
