@@ -1,6 +1,7 @@
 // What components call most, tensors, errors and compute, by the numbers that the canonical ABI passes: jco calls a
 // function of ours that has the symbol cabiLower without code of its own between. Handles are in jco's tables, arrays of
 // two numbers each, which begin at 2: the first is for free places a link, the second the resource's number.
+import { copyOf } from './buffers.mjs';
 import { GuestFault, Resource } from './resources.mjs';
 
 const LOWER = Symbol.for('cabiLower');
@@ -69,7 +70,7 @@ class Memory {
   /** A copy. */
   read(pointer, size) {
     const at = this.#at(pointer, size, 1);
-    return this.#bytes.slice(at, at + size);
+    return copyOf(this.#bytes, at, size);
   }
   readWords(pointer, count) {
     const at = this.#at(pointer, 4 * count, 4), words = new Uint32Array(count);

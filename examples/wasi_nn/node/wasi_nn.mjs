@@ -1,16 +1,17 @@
 // wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
 // a guest's memory there. More live resources of one guest, or more bytes of its tensors and errors, are a leak, and end it.
+import { DATA, ROOM_FOR_DIMENSIONS, SHAPE, TENSOR, WORD, hasOwnBuffer, roomOf } from './buffers.mjs';
 import { lower } from './lowered.mjs';
 import { GuestFault, Holdings, MOST_BYTES, Resource, known } from './resources.mjs';
 
 const DESCRIPTION = 0xffffffff, TOO_LARGE = 7, INVALID_ENCODING = 2, END_OF_SEQUENCE = 100;
-const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128, FIRST_SIZE = 65536;
-const ROOM_FOR_DIMENSIONS = (DATA - SHAPE) / 4;
+const FIRST_SIZE = 65536;
 const ENCODINGS = ['openvino', 'onnx', 'tensorflow', 'pytorch', 'tensorflowlite', 'ggml', 'autodetect'];
 const TARGETS = ['cpu', 'gpu', 'tpu'];
 const NUMBERS = { FP16: 0, FP32: 1, FP64: 2, BF16: 6, U8: 3, I32: 4, I64: 5 };
 const SEEN_AS = { f16: 'FP16', f32: 'FP32', f64: 'FP64', bf16: 'BF16', i32: 'I32', u32: 'I32', i64: 'I64', u64: 'I64',
   u8: 'U8', i8: 'U8', bool: 'U8' };
+const WIDTHS = { FP16: 2, FP32: 4, FP64: 8, BF16: 2, U8: 1, I32: 4, I64: 8 };
 const CODES = { invalid_argument: 'invalid-argument', invalid_state: 'invalid-argument', invalid_encoding: 'invalid-encoding',
   unsupported: 'unsupported-operation', too_large: 'too-large', not_found: 'not-found', denied: 'security',
   timed_out: 'timeout', prompt_too_long: 'too-large', context_full: 'too-large' };
@@ -75,47 +76,64 @@ class Backend {
     const { code, message } = JSON.parse(decoder.decode(this.output(0, 1))).error;
     throw this.error({ [INVALID_ENCODING]: 'invalid_encoding', [TOO_LARGE]: 'too_large' }[number] ?? code, message);
   }
-  /** The number that a call writes. */
-  number(name, ...numbers) {
-    this.check(this.calls[name](this.memory, ...numbers, WORD));
-    return this.word();
+  /** A memory that has these bytes at DATA. */
+  #holding(bytes) {
+    if (hasOwnBuffer(bytes)) return bytes.buffer;
+    if (DATA + bytes.length > this.memory.byteLength) {
+      const room = roomOf(bytes.length);
+      room.set(bytes);
+      return room.buffer;
+    }
+    this.bytes.set(bytes, DATA);
+    return this.memory;
+  }
+  /** A memory's words before DATA. */
+  #words(memory) { return memory === this.memory ? this.words : new Uint32Array(memory, 0, DATA / 4); }
+  /** The number that a call on this memory writes. */
+  number(memory, name, ...numbers) {
+    this.check(this.calls[name](memory, ...numbers, WORD));
+    return this.#words(memory)[WORD / 4];
   }
   load(model, encoding, target) {
-    this.room(DATA + model.length).set(model, DATA);
-    this.words[TENSOR / 4] = DATA;
-    this.words[TENSOR / 4 + 1] = model.length;
-    return this.number('load', TENSOR, 1, encoding, target);
+    const memory = this.#holding(model), words = this.#words(memory), at = TENSOR / 4;
+    words[at] = DATA;
+    words[at + 1] = model.length;
+    return this.number(memory, 'load', TENSOR, 1, encoding, target);
   }
   loadByName(name) {
     const bytes = encoder.encode(name);
-    this.room(DATA + bytes.length).set(bytes, DATA);
-    return this.number('load_by_name', DATA, bytes.length);
+    return this.number(this.#holding(bytes), 'load_by_name', DATA, bytes.length);
   }
   open(graph, session) {
-    if (session === undefined) return this.number('init_execution_context', graph);
+    if (session === undefined) return this.number(this.memory, 'init_execution_context', graph);
     const bytes = encoder.encode(session);
-    this.room(DATA + bytes.length).set(bytes, DATA);
-    return this.number('init_execution_context_with_session', graph, DATA, bytes.length);
+    return this.number(this.#holding(bytes), 'init_execution_context_with_session', graph, DATA, bytes.length);
   }
   close(context) { this.check(this.calls.close_execution_context(this.memory, context)); }
   setInput(context, index, type, dimensions, data) {
     if (dimensions.length > ROOM_FOR_DIMENSIONS) // fewer are the library's to refuse
       throw this.error('invalid_argument', `the tensor has ${dimensions.length} dimensions, and 8 are the most`);
-    this.room(DATA + data.length).set(data, DATA);
-    this.words.set(dimensions, SHAPE / 4);
-    const { words } = this, at = TENSOR / 4;
+    const memory = this.#holding(data), words = this.#words(memory), at = TENSOR / 4;
+    words.set(dimensions, SHAPE / 4);
     words[at] = SHAPE;
     words[at + 1] = dimensions.length;
     words[at + 2] = type;
     words[at + 3] = DATA;
     words[at + 4] = data.length;
-    this.check(this.calls.set_input(this.memory, context, index, TENSOR));
+    this.check(this.calls.set_input(memory, context, index, TENSOR));
   }
   setText(context, index, bytes) { this.setInput(context, index, NUMBERS.U8, [bytes.length], bytes); }
   compute(context) { this.check(this.calls.compute(this.memory, context)); }
   output(context, index, name) {
     const size = this.#read(context, index, name);
     return this.bytes.slice(DATA, DATA + size);
+  }
+  /** An output of so many bytes. */
+  outputOf(context, index, size) {
+    const room = roomOf(size);
+    if (!hasOwnBuffer(room)) return this.output(context, index);
+    this.check(this.calls.get_output(room.buffer, context, index, DATA, size, WORD));
+    return room;
   }
   /** Has an output at DATA, until the next call; its size. */
   #read(context, index, name = 'get_output') {
@@ -196,8 +214,9 @@ class Context extends Resource {
     return outputs.map(({ name, type, shape, computed }, index) => {
       const seen = SEEN_AS[type];
       if (!seen) throw this.backend.error('unsupported', `output '${name}' is ${type}, which no tensor-type is`);
-      const extents = computed ?? shape;
-      return [name, new this.backend.Tensor(extents.length ? extents : [1], seen, this.backend.output(this.number, index))];
+      const extents = computed ?? shape, size = extents.reduce((product, extent) => product * extent, WIDTHS[seen]);
+      return [name, new this.backend.Tensor(extents.length ? extents : [1], seen,
+        this.backend.outputOf(this.number, index, size))];
     });
   }
   #text(given) {
