@@ -1,5 +1,5 @@
 // Runs a component that uses models by wasi:nn 0.2, in Node:
-//   JCO_FOLDER=... node component_host.mjs [--alias NAME=MODEL]... [--dir FOLDER::NAME]... [--max-memory BYTES]
+//   JCO_FOLDER=... node component_host.mjs [--alias NAME=MODEL]... [--config JSON] [--dir FOLDER::NAME]... [--max-memory BYTES]
 //     [--max-time SECONDS] ADDON.node LIBRARY.so [NAME=MODEL]... GUEST.wasm [ARGUMENT...]
 // jco, of npm's @bytecodealliance/jco in JCO_FOLDER, makes JavaScript of the component; wasi_nn.mjs has what it imports.
 // A guest has its arguments, the standard streams, clocks and random numbers, and may read and write in the folders of
@@ -26,7 +26,7 @@ try {
   if (!guest) throw new Error('GUEST.wasm is missing');
 } catch (error) {
   console.error(`component_host.mjs: ${error.message}
-usage: node component_host.mjs [--alias NAME=MODEL]... [--dir FOLDER::NAME]... [--max-memory BYTES] [--max-time SECONDS] \
+usage: node component_host.mjs [--alias NAME=MODEL]... [--config JSON] [--dir FOLDER::NAME]... [--max-memory BYTES] [--max-time SECONDS] \
 ADDON.node LIBRARY.so [NAME=MODEL]... GUEST.wasm [ARGUMENT...]`);
   process.exit(2);
 }

@@ -1,5 +1,5 @@
 // Runs a WebAssembly guest that uses models, on Node's WASI:
-//   node host.mjs [--alias NAME=MODEL]... [--max-memory BYTES] [--max-time SECONDS] ADDON.node LIBRARY.so [NAME=]MODEL
+//   node host.mjs [--alias NAME=MODEL]... [--config JSON] [--max-memory BYTES] [--max-time SECONDS] ADDON.node LIBRARY.so [NAME=]MODEL
 //     GUEST.wasm [ARGUMENT...]
 // The guest loads the model by that name or as "default", those of --alias by theirs, and other files only from
 // HEADRACE_MODEL_ROOT. HEADRACE_CONFIG may hold parameters; see docs/parameters.md.
@@ -20,7 +20,7 @@ try {
   options.aliases[name] = model;
 } catch (error) {
   console.error(`host.mjs: ${error.message}
-usage: node host.mjs [--alias NAME=MODEL]... [--max-memory BYTES] [--max-time SECONDS] ADDON.node LIBRARY.so [NAME=]MODEL \
+usage: node host.mjs [--alias NAME=MODEL]... [--config JSON] [--max-memory BYTES] [--max-time SECONDS] ADDON.node LIBRARY.so [NAME=]MODEL \
 GUEST.wasm [ARGUMENT...]`);
   process.exit(2);
 }

@@ -1,5 +1,5 @@
 // The command line of both hosts:
-//   [--alias NAME=MODEL]... [--dir FOLDER::NAME]... [--max-memory BYTES] [--max-time SECONDS] ADDON LIBRARY ...
+//   [--alias NAME=MODEL]... [--config JSON] [--dir FOLDER::NAME]... [--max-memory BYTES] [--max-time SECONDS] ADDON LIBRARY ...
 import { resolve } from 'node:path';
 
 function number(option, text, least) {
@@ -15,16 +15,29 @@ export function alias(text, named) {
   return [name, resolve(model)];
 }
 
+function parameters(text) {
+  let read;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    // told below
+  }
+  if (read === null || typeof read !== 'object' || Array.isArray(read))
+    throw new Error(`--config takes parameters as a JSON object, not '${text}'`);
+  return read;
+}
+
 /** What the options say, and the arguments that follow them. */
 export function read(given) {
-  const options = { aliases: {}, folders: {}, maxMemory: undefined, maxTime: undefined };
+  const options = { aliases: {}, config: {}, folders: {}, maxMemory: undefined, maxTime: undefined };
   let at = 0;
   for (; given[at]?.startsWith('--') && given[at + 1] !== undefined; at += 2) {
     const [option, value] = [given[at], given[at + 1]];
     if (option === '--alias') {
       const [name, model] = alias(value);
       options.aliases[name] = model;
-    } else if (option === '--dir') {
+    } else if (option === '--config') options.config = parameters(value);
+    else if (option === '--dir') {
       const [folder, name] = value.split('::');
       options.folders[name ?? folder] = resolve(folder);
     } else if (option === '--max-memory') options.maxMemory = Math.floor(number(option, value, 1));
@@ -35,5 +48,9 @@ export function read(given) {
   return { options, rest: given.slice(at) };
 }
 
-/** What the library is told of them. */
-export const config = ({ aliases, maxMemory }) => ({ model_aliases: aliases, max_memory_bytes: maxMemory });
+/** What the library is told of them: parameters may lie in their group, `service`. */
+export function config({ aliases, config: given, maxMemory }) {
+  const { service: group, ...others } = given;
+  const { model_aliases: own, ...service } = { ...others, ...group };
+  return { max_memory_bytes: maxMemory, ...service, model_aliases: { ...own, ...aliases } };
+}
