@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 namespace headrace {
@@ -11,10 +12,11 @@ int usable_cpus();
 int usable_cpus(int all, const std::string& root);
 
 /// Whether others leave fewer CPUs than `wanted` just now, so that as many threads that wait for each other
-/// would wait for them. False where the system does not tell.
+/// would wait for them; looks twice, about 0.1 ms apart, before it says so. False where the system does not
+/// tell.
 bool are_cpus_taken(int wanted);
 
-/// The same of so many CPUs and a line as /proc/loadavg has it.
-bool are_cpus_taken(int wanted, int cpus, const std::string& load);
+/// The same of so many CPUs; load: gives a line as /proc/loadavg has it.
+bool are_cpus_taken(int wanted, int cpus, const std::function<std::string()>& load);
 
 }  // namespace headrace

@@ -33,8 +33,11 @@ public:
     }
 
     int choose(int wanted) {
-        if (alone_ == 0 && wanted > 1 && is_trial_next_ && are_taken_(wanted))
-            alone_ = penalty_ > 0 ? kFirstPenalty : 1;  // after nothing slow it asks at each run
+        if (alone_ == 0 && wanted > 1 && is_trial_next_) {
+            // After nothing slow it asks soon again, but asking takes time, too.
+            const int soon = penalty_ > 0 ? kFirstPenalty : std::clamp(put_off_ * 2, 1, kFirstPenalty);
+            alone_ = put_off_ = are_taken_(wanted) ? soon : 0;
+        }
         if (alone_ == 0) return wanted;
         --alone_;
         return 1;
@@ -63,7 +66,8 @@ private:
     bool is_trial_next_ = true;  ///< the next run with all threads may be slow: the first, or as the last was
     double alone_us_ = std::numeric_limits<double>::infinity();  ///< the best run on one thread
     int penalty_ = 0;  ///< runs on one thread after the last slow one
-    int alone_ = 0;    ///< of those, still to come
+    int alone_ = 0;    ///< of those, or while others leave too few CPUs, still to come
+    int put_off_ = 0;  ///< runs by which the trial was last put off
 };
 
 }  // namespace headrace

@@ -56,14 +56,25 @@ TEST(CpuCount, PassesOverFilesThatSayNothing) {
     EXPECT_EQ(usable_cpus(4, written.root()), 4);
 }
 
+bool are_taken_at(int wanted, int cpus, const char* load) {
+    return are_cpus_taken(wanted, cpus, [=] { return std::string(load); });
+}
+
 TEST(CpuCount, CpusAreTakenWhereThreadsOfOthersLeaveFewerThanAreWanted) {
-    EXPECT_TRUE(are_cpus_taken(1, 2, "15.75 15.29 12.03 3/225 19203"));
-    EXPECT_FALSE(are_cpus_taken(1, 2, "15.75 15.29 12.03 2/225 19203"));
-    EXPECT_TRUE(are_cpus_taken(2, 2, "15.75 15.29 12.03 2/225 19203"));
-    EXPECT_FALSE(are_cpus_taken(2, 2, "15.75 15.29 12.03 1/225 19203"));
-    EXPECT_FALSE(are_cpus_taken(8, 16, "15.75 15.29 12.03 9/225 19203"));
+    EXPECT_TRUE(are_taken_at(1, 2, "15.75 15.29 12.03 3/225 19203"));
+    EXPECT_FALSE(are_taken_at(1, 2, "15.75 15.29 12.03 2/225 19203"));
+    EXPECT_TRUE(are_taken_at(2, 2, "15.75 15.29 12.03 2/225 19203"));
+    EXPECT_FALSE(are_taken_at(2, 2, "15.75 15.29 12.03 1/225 19203"));
+    EXPECT_FALSE(are_taken_at(8, 16, "15.75 15.29 12.03 9/225 19203"));
     for (const char* nothing : {"", "0.1", "0.1 0.2 0.3 x/y 1", "/ 3"})
-        EXPECT_FALSE(are_cpus_taken(1, 1, nothing)) << nothing;
+        EXPECT_FALSE(are_taken_at(1, 1, nothing)) << nothing;
+}
+
+TEST(CpuCount, CpusAreNotTakenByWhoFallsAsleepAMomentLater) {
+    int looks = 0;
+    const auto load = [&] { return std::string(++looks == 1 ? "0 0 0 2/9 1" : "0 0 0 1/9 1"); };
+    EXPECT_FALSE(are_cpus_taken(2, 2, load));
+    EXPECT_EQ(looks, 2);
 }
 
 }  // namespace

@@ -53,6 +53,13 @@ TEST(ThreadChoice, TheFirstRunIsATrial) {
     for (int i = 0; i < 10; ++i) EXPECT_EQ(choice.choose(2), 1);
 }
 
+TEST(ThreadChoice, ATrialThatWasPutOffIsAskedForLessOften) {
+    static int asked = 0;
+    ThreadChoice choice(20000, [](int) { return ++asked > 0; });
+    for (int i = 0; i < 15; ++i) EXPECT_EQ(choice.choose(2), 1);
+    EXPECT_EQ(asked, 5);  // at runs 0, 1, 3, 7 and 11
+}
+
 TEST(ThreadChoice, TheRunAfterOneThatStartsAloneIsATrial) {
     ThreadChoice choice(20000, [](int) { return true; });
     choice.start_alone();
