@@ -261,6 +261,12 @@ def test_what_is_no_such_model_is_refused_by_name() -> None:
     refused("its encoder has 2 inputs and 3 outputs", text_model(54, feeds, encoder=graphs["encoder"]))
     states = model_graphs(np.random.default_rng(54), sees_states=True)["decoder"]
     refused("encoder_hidden_states, which its encoder does not give", text_model(54, feeds, decoder=states))
+    del graphs["decoder"].output[1:]
+    refused("its decoder has 10 inputs and 1 outputs", text_model(54, feeds, decoder=graphs["decoder"]))
+    encoder = model_graphs(np.random.default_rng(54), decodes_first=True)["encoder"]
+    encoder.node.append(onnx.helper.make_node("ReduceSum", ["logits"], ["sum"], keepdims=0))
+    encoder.output[1].name = "sum"
+    refused("encoder_hidden_states, has 0 dimensions", text_model(54, feeds, encoder=encoder))
     refused("model_type 2", sound_model(54, sounds(4), model_type=1))
     refused("the rules of time stamps", sound_model(54, sounds(4, logits_processor=one(1))))
     refused("cross_qk", sound_model(54, sounds(4, cross_qk_layer_head=np.zeros((1, 2), I32))))

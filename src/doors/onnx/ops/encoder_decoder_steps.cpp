@@ -13,13 +13,13 @@ struct DecoderForm {
         const auto& inputs = decoder.inputs;
         const std::size_t outputs = decoder.outputs.size();
         sees_states = !has_mask || (inputs.size() > 2 && inputs[2].name == "encoder_hidden_states");
-        own = (outputs - 1) / 2 * 2;
-        const std::size_t before = 1 + (has_mask ? 1 : 0) + (sees_states ? 1 : 0);
+        own = outputs < 3 ? 0 : outputs - 1;
+        const std::size_t all = 1 + (has_mask ? 1 : 0) + (sees_states ? 1 : 0) + 2 * own;
         refuse_if(
-            inputs.size() == before + 2 * own + 1 || inputs.size() == before + 2 * own + 3,
+            own > 0 && (inputs.size() == all + 1 || inputs.size() == all + 3),
             "its decoder writes into caches that are as long as they will be, which ONNX Runtime does on "
             "GPUs only");
-        invalid_if(outputs < 3 || outputs % 2 == 0 || inputs.size() != before + 2 * own,
+        invalid_if(own == 0 || own % 2 != 0 || inputs.size() != all,
                    "its decoder has {} inputs and {} outputs; (input_ids, {}{}past_key_self_0, "
                    "past_value_self_0, ..., past_key_cross_0, past_value_cross_0, ...) and (logits, "
                    "present_key_self_0, present_value_self_0, ...) are right",
@@ -54,19 +54,20 @@ std::vector<Operand> encoded(OpWriter& g, const Node& node, const EncoderDecoder
     std::vector<Operand> operands{given.source};
     if (given.mask) operands.push_back(given.mask);
     if (begins) operands.push_back(given.begun);
+    const std::string_view source =
+        given.mask ? "encoder_input_ids, encoder_attention_mask" : "encoder_input_ids";
+    const std::string alone =
+        given.mask ? fmt::format("({}) and ({} caches of the cross attention), or ", source, caches) : "";
     invalid_if(inputs != operands.size() || (!begins && (outputs != caches || !given.mask)),
                "its encoder has {} inputs and {} outputs; {}({}, decoder_input_ids) and (logits, "
                "encoder_hidden_states, {} caches) are right",
-               inputs, outputs,
-               given.mask ? fmt::format("(encoder_input_ids, encoder_attention_mask) and {} caches of the "
-                                        "cross attention, or ",
-                                        caches)
-                          : "",
-               given.mask ? "encoder_input_ids, encoder_attention_mask" : "encoder_input_ids", 2 * caches);
+               inputs, outputs, alone, source, 2 * caches);
     std::vector<Operand> made = made_by(g, *encoder, operands);
     for (std::size_t i = begins ? 2 : 0; i < made.size(); ++i)
         invalid_if(g.rank(made[i]) != 4, "output {} of its encoder, a cache, has {} dimensions, not 4", i,
                    g.rank(made[i]));
+    invalid_if(begins && g.rank(made[1]) != 3,
+               "output 1 of its encoder, encoder_hidden_states, has {} dimensions, not 3", g.rank(made[1]));
     return made;
 }
 
