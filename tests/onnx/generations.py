@@ -16,7 +16,11 @@ INPUTS = {
     "attention_mask",
     "BeamSearch": "input_ids max_length min_length num_beams num_return_sequences length_penalty "
     "repetition_penalty vocab_mask prefix_vocab_mask attention_mask",
+    "WhisperBeamSearch": "input_features max_length min_length num_beams num_return_sequences length_penalty "
+    "repetition_penalty vocab_mask prefix_vocab_mask attention_mask decoder_input_ids logits_processor "
+    "cross_qk_layer_head extra_decoding_ids temperature",
 }
+OPEN = ("input_ids", "attention_mask", "input_features", "decoder_input_ids")
 
 
 class Nodes:
@@ -64,6 +68,16 @@ def decoder(rng: np.random.Generator) -> onnx.GraphProto:
     return decoder_graph(n, LAYERS, HEADS, HIDDEN // HEADS, VOCABULARY)
 
 
+def for_prompts(rng: np.random.Generator) -> onnx.GraphProto:
+    """The same decoder as it is exported for the first step: logits of the last token alone."""
+    graph = decoder(rng)
+    graph.node[-1].output[0] = "all_logits"
+    graph.initializer.append(numpy_helper.from_array(np.array([-1]), "last"))
+    graph.node.append(helper.make_node("Gather", ["all_logits", "last"], ["logits"], axis=1))
+    graph.output[0].type.tensor_type.shape.dim[1].dim_value = 1
+    return graph
+
+
 def scripted(scores: np.ndarray) -> onnx.GraphProto:
     """A decoder whose logits are those of the token before, rows of scores."""
     n = Nodes(np.random.default_rng(0))
@@ -98,20 +112,34 @@ def decoder_graph(n: Nodes, layers: int, heads: int, width: int, vocabulary: int
 
 
 def generation(
-    op: str, graph: onnx.GraphProto, feeds: dict[str, np.ndarray], outputs: int = 1, **attributes: Any
+    op: str,
+    graph: onnx.GraphProto,
+    feeds: dict[str, np.ndarray],
+    outputs: int = 1,
+    told: bool = False,
+    **attributes: Any,
 ) -> onnx.ModelProto:
-    """Prompts and their mask are inputs of open dimensions, all else is constant."""
-    open_ones = [key for key in ("input_ids", "attention_mask") if key in feeds]
-    inputs = [helper.make_tensor_value_info(key, TensorProto.INT32, ["rows", "tokens"]) for key in open_ones]
-    constants = [numpy_helper.from_array(x, key) for key, x in feeds.items() if key not in open_ones]
-    names = [key if key in feeds else "" for key in INPUTS[op].split()]
+    """Prompts and their mask are inputs of open dimensions. told: all else is fed, too, and not constant."""
+    given = {key: x for key, x in feeds.items() if told or key in OPEN}
+    inputs = [
+        helper.make_tensor_value_info(
+            key,
+            helper.np_dtype_to_tensor_dtype(x.dtype),
+            [f"{key}_{axis}" if key in OPEN else extent for axis, extent in enumerate(x.shape)],
+        )
+        for key, x in given.items()
+    ]
+    constants = [numpy_helper.from_array(x, key) for key, x in feeds.items() if key not in given]
+    names = " ".join(key if key in feeds else "-" for key in INPUTS[op].split()).rstrip(" -").split()
+    names = ["" if name == "-" else name for name in names]
     results = [
         helper.make_tensor_value_info("sequences", TensorProto.INT32, None),
         helper.make_tensor_value_info("scores", TensorProto.FLOAT, None),
+        helper.make_tensor_value_info("token_scores", TensorProto.FLOAT, None),
     ][:outputs]
-    given = {"eos_token_id": END, "pad_token_id": PAD, "decoder": graph} | attributes
+    attributes = {"eos_token_id": END, "pad_token_id": PAD, "decoder": graph} | attributes
     node = helper.make_node(
-        op, names, [result.name for result in results], name="generate", domain=MICROSOFT, **given
+        op, names, [result.name for result in results], name="generate", domain=MICROSOFT, **attributes
     )
     sets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
     model = helper.make_graph([node], "generation", inputs, results, constants)
@@ -119,7 +147,7 @@ def generation(
 
 
 def fed(feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {key: x for key, x in feeds.items() if key in ("input_ids", "attention_mask")}
+    return {key: x for key, x in feeds.items() if key in OPEN}
 
 
 def one(value: float, dtype: Any = I32) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import headrace
 import numpy as np
 import pytest
-from generations import END, PAD, VOCABULARY, decoder, fed, generation, one, prompts, scripted
+from generations import END, PAD, VOCABULARY, decoder, fed, for_prompts, generation, one, prompts, scripted
 from operator_cases_base import F32, I32
 from peers import on_headrace, on_onnx_runtime
 
@@ -144,10 +144,53 @@ def test_a_prompt_as_long_as_max_length_is_an_error() -> None:
         model(fed(feeds))
 
 
+@pytest.mark.parametrize("rule", ["", *RULES])
+@pytest.mark.parametrize("op", ["GreedySearch", "BeamSearch"])
+def test_the_first_step_is_that_of_a_decoder_of_its_own(op: str, rule: str) -> None:
+    feeds = beams(np.random.default_rng(8), rule)
+    if op == "GreedySearch":
+        feeds = {key: x for key, x in feeds.items() if key in ("input_ids", "max_length", rule)}
+    both = {"init_decoder": for_prompts(np.random.default_rng(9))}
+    # What one decoder for all steps makes, and ONNX Runtime of the two.
+    graph = decoder(np.random.default_rng(9))
+    expected = on_headrace(generation(op, graph, feeds), fed(feeds))["sequences"]
+    model = generation(op, graph, feeds, **both)
+    sequences = on_headrace(model, fed(feeds))["sequences"]
+    np.testing.assert_array_equal(sequences, expected)
+    theirs = until_all_have_ended(on_onnx_runtime(model, fed(feeds))["sequences"], 6)
+    np.testing.assert_array_equal(sequences, theirs)
+
+
+def same_token_scores(model: Any, feeds: dict[str, np.ndarray]) -> int:
+    """How many steps have scores; ONNX Runtime leaves whatever memory held behind them."""
+    expected = on_onnx_runtime(model, fed(feeds))["token_scores"]
+    actual = on_headrace(model, fed(feeds))["token_scores"]
+    assert actual.shape == expected.shape
+    steps = int((actual != 0).any((1, 2, 3)).sum())
+    assert not actual[steps:].any()
+    np.testing.assert_allclose(actual[:steps], expected[:steps], rtol=1e-4, atol=1e-5)
+    return steps
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_each_tokens_scores_stand_beside_the_sequences(apart: bool) -> None:
+    feeds = beams(np.random.default_rng(11), "min_length")
+    own = {"init_decoder": for_prompts(np.random.default_rng(12))} if apart else {}
+    model = generation("BeamSearch", decoder(np.random.default_rng(12)), feeds, 3, eos_token_id=-1, **own)
+    assert same_token_scores(model, feeds) == LONGEST - 6
+
+
+def test_scores_of_steps_that_there_are_not_are_0() -> None:
+    scores = np.log(np.full((8, 8), 1e-4) + np.eye(8)[[1, 2, END, END, END, END, END, END]])
+    feeds = beams(np.random.default_rng(13), "", beams=2, wanted=1) | {"input_ids": np.array([[1]], I32)}
+    model = generation("BeamSearch", scripted(scores), feeds, 3, early_stopping=1)
+    assert 1 < same_token_scores(model, feeds) < LONGEST - 1
+
+
 def test_generations_of_other_decoders_are_refused_by_name() -> None:
     rng = np.random.default_rng(7)
     feeds = {"input_ids": prompts(rng, 1, 5), "max_length": one(9)}
-    with pytest.raises(ValueError, match=r"generate.*model_type is 1"):
+    with pytest.raises(ValueError, match=r"generate.*model_type is 1.*GreedySearch is of decoders alone"):
         headrace.load(generation("GreedySearch", decoder(rng), feeds, model_type=1), device="cpu")
     graph = decoder(rng)
     del graph.output[-1]

@@ -104,6 +104,7 @@ ELSEWHERE = {
     (cases.MICROSOFT, "DequantizeLinear"),
     (cases.MICROSOFT, "BeamSearch"),
     (cases.MICROSOFT, "GreedySearch"),
+    (cases.MICROSOFT, "WhisperBeamSearch"),
     *(("", name) for name in RANDOM),
     *(("", name) for name in OF_LISTS),
     *((cases.MICROSOFT, name) for name in OF_OTHER_PROVIDERS),

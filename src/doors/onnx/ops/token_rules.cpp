@@ -92,9 +92,12 @@ Operand TokenRules::ruled(OpWriter& g, Operand scores, const Operand& sequences,
 
 Operand with_rows_repeated(OpWriter& g, const Operand& x, const Dim& times) {
     if (times.is(1)) return x;
-    const Shape s = g.shape(x);
-    return g.reshape(g.expand(g.reshape(x, {s.at(0), 1, s.at(1)}), {s[0], times, s[1]}),
-                     {s[0] * times, s[1]});
+    Shape whole = g.shape(x), apart = whole;
+    apart.insert(apart.begin() + 1, 1);
+    const Operand lines = g.reshape(x, apart);
+    apart[1] = times;
+    whole.at(0) = whole[0] * times;
+    return g.reshape(g.expand(lines, apart), whole);
 }
 
 Operand repeats_ngram(OpWriter& g, const Operand& sequences, const Operand& scores, std::int64_t length) {

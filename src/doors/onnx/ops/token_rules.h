@@ -23,7 +23,7 @@ struct TokenRules {
 /// sequences [rows, length].
 Operand repeats_ngram(OpWriter& g, const Operand& sequences, const Operand& scores, std::int64_t length);
 
-/// Each row of [rows, width] so many times, one after the other.
+/// Each row of [rows, ...] so many times, one after the other.
 Operand with_rows_repeated(OpWriter& g, const Operand& x, const Dim& times);
 
 }  // namespace headrace::onnx
