@@ -1,8 +1,10 @@
 // Sentences whose meaning is nearest to a question, by all-MiniLM-L6-v2.
 import { load, loadTokenizer } from '../../node/lib/web/index.js';
 import { dot, embed } from '../node/embed.mjs';
+import { keptVectors } from './vectors.mjs';
 
 const $ = (id) => document.getElementById(id);
+const url = '/models/minilm/onnx/model.onnx';
 let opened;
 
 function open() {
@@ -21,39 +23,53 @@ async function fetchAll() {
     bar.value = loaded;
   };
   try {
-    return await Promise.all([
-      loadTokenizer('/models/minilm/tokenizer.json'),
-      load('/models/minilm/onnx/model.onnx', { progress }),
-    ]);
+    return await Promise.all([loadTokenizer('/models/minilm/tokenizer.json'), load(url, { progress })]);
   } finally {
     bar.hidden = true;
   }
 }
 
-const known = new Map(); // vectors of sentences
+const known = keptVectors(url); // of sentences
+let reading = Promise.resolve();
 
 /** Sentences of near lengths are one batch, as all are filled up to the longest. */
 const byLength = (a, b) => a.length - b.length;
 
-async function show() {
-  const sentences = [
-    ...new Set(
-      $('text')
-        .value.split('\n')
-        .map((line) => line.trim()),
-    ),
-  ].filter(Boolean);
-  const begin = performance.now();
+function sentencesOf(text) {
+  const lines = text.split('\n').map((line) => line.trim());
+  return [...new Set(lines)].filter(Boolean);
+}
+
+/** Gives all those that have no vector one. */
+async function readNow(sentences) {
+  const { vectors, keep } = await known;
+  const fresh = sentences.filter((sentence) => !vectors.has(sentence)).sort(byLength);
+  if (fresh.length === 0) return;
   const [tokenizer, model] = await open();
-  const fresh = sentences.filter((sentence) => !known.has(sentence)).sort(byLength);
   for (let i = 0; i < fresh.length; i += 16) {
     const some = fresh.slice(i, i + 16);
-    const vectors = await embed(tokenizer, model, some);
-    some.forEach((sentence, j) => known.set(sentence, vectors[j]));
-    $('search-note').textContent = `${Math.min(i + 16, fresh.length)} of ${fresh.length} sentences read …`;
+    const made = await embed(tokenizer, model, some);
+    some.forEach((sentence, j) => vectors.set(sentence, made[j]));
+    $('search-note').textContent = `${Math.min(i + 16, fresh.length)} of ${fresh.length} sentences are read.`;
   }
+  keep();
+}
+
+/** After what is read already: nothing is read twice. */
+function read(sentences) {
+  reading = reading.catch(() => {}).then(() => readNow(sentences));
+  return reading;
+}
+
+async function show() {
+  const sentences = sentencesOf($('text').value);
+  const begin = performance.now();
+  const { vectors } = await known;
+  const fresh = sentences.filter((sentence) => !vectors.has(sentence)).length;
+  await read(sentences);
+  const [tokenizer, model] = await open();
   const [wanted] = await embed(tokenizer, model, [$('question').value]);
-  const scores = sentences.map((sentence) => [dot(known.get(sentence), wanted), sentence]);
+  const scores = sentences.map((sentence) => [dot(vectors.get(sentence), wanted), sentence]);
   scores.sort(([a], [b]) => b - a);
   $('found').replaceChildren(
     ...scores.slice(0, 5).map(([score, sentence]) => {
@@ -63,15 +79,18 @@ async function show() {
     }),
   );
   const took = (performance.now() - begin).toFixed(0);
-  $('search-note').textContent = `${fresh.length} new sentences and the question in ${took} ms.`;
+  $('search-note').textContent = `${fresh} new sentences and the question in ${took} ms.`;
 }
 
+/** Resolves when the page has its text, and the model has read it ahead. */
 export async function search() {
-  if (!navigator.connection?.saveData) open().catch(() => {}); // a search tries again, and tells
+  const isFree = !navigator.connection?.saveData; // a search tries again what fails, and tells
+  if (isFree) open().catch(() => {});
   $('text').value = await (await fetch('/examples/data/sentences.txt')).text();
   $('search').addEventListener('submit', (event) => {
     event.preventDefault();
     $('search-note').textContent = 'Loading the model …';
     show().catch((error) => ($('search-note').textContent = `It failed: ${error.message}`));
   });
+  if (isFree) await Promise.all([open(), read(sentencesOf($('text').value))]).catch(() => {});
 }

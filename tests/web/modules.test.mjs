@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { brotliCompressSync } from 'node:zlib';
 
 import { failureOf, parseCases } from '../node/conformance.mjs';
@@ -10,6 +12,8 @@ import { bytesOf, engineInNode, names, skipOf, skipUnbuilt } from './in_node.mjs
 
 const folder = new URL('../../../shared/wpt/', import.meta.url);
 const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc');
 const vector = (length) => ({ dataType: 'float32', shape: [length] });
 
 for (const name of names)
@@ -60,6 +64,27 @@ for (const name of names)
       context.writeTensor(x, Float32Array.of(10, 10, 10));
       context.dispatch(graph, { x }, { y: out });
       assert.deepEqual([...new Float32Array(await context.readTensor(out))], [11, 12, 13]);
+    });
+
+    await t.test('a builder keeps its constant tensors, whether nobody else holds them or they are destroyed', async () => {
+      const context = await newContext();
+      const builder = new MLGraphBuilder(context);
+      const weight = (...values) => context.createConstantTensor(vector(3), Float32Array.from(values));
+      let y = builder.input('x', vector(3));
+      for (let i = 0; i < 10; i += 1) y = builder.add(y, builder.constant(await weight(i, i, i)));
+      const last = await weight(1, 2, 3);
+      y = builder.mul(y, builder.constant(last));
+      last.destroy();
+      for (let i = 0; i < 3; i += 1) {
+        collectGarbage();
+        await new Promise((resolve) => setTimeout(resolve, 20)); // the worker is told what that has freed
+      }
+      const graph = await builder.build({ y });
+      const x = await context.createTensor({ ...vector(3), writable: true });
+      const out = await context.createTensor({ ...vector(3), readable: true });
+      context.writeTensor(x, Float32Array.of(10, 10, 10));
+      context.dispatch(graph, { x }, { y: out });
+      assert.deepEqual([...new Float32Array(await context.readTensor(out))], [55, 110, 165]);
     });
 
     await t.test('bytes for which memory grows arrive whole', async () => {

@@ -15,6 +15,7 @@ const constantName = (builder) => `\ue000constant ${builder.steps.length}`;
 class Description {
   steps = [];
   buffers = []; // of constants, which move to the worker
+  tensors = []; // that are constants: the caller may drop or destroy them before the graph is built
   constructor(context, handle) {
     this.context = context;
     this.handle = handle;
@@ -61,6 +62,8 @@ export function webnnBackend({ addon, napi }, connect) {
       return Object.assign(await make(context, 'createConstantTensor', args, buffers), { dataType, shape });
     },
     destroyTensor(context, tensor) {
+      tensor.isDestroyed = true;
+      if (tensor.builders > 0) return; // the last of them destroys it
       send(context, 'destroyTensor', [context.number, tensor.number]);
       remoteOf.get(context).forget(tensor);
     },
@@ -96,6 +99,8 @@ export function webnnBackend({ addon, napi }, connect) {
     constantTensor(builder, tensor) {
       const operand = addon.input(builder.handle, constantName(builder), tensor.dataType, tensor.shape);
       builder.steps.push(['constantTensor', tensor.number]);
+      builder.tensors.push(tensor);
+      tensor.builders = (tensor.builders ?? 0) + 1;
       return operand;
     },
     operator(builder, name, operands, options, label) {
@@ -104,13 +109,14 @@ export function webnnBackend({ addon, napi }, connect) {
       return made;
     },
     build(builder, names, operands) {
-      const { context, steps, buffers } = builder;
+      const { context, steps, buffers, tensors } = builder;
       napi.release(builder.handle);
-      return make(context, 'build', [context.number, steps, names, operands], buffers).then((graph) => ({
-        handle: graph,
-        inputs: graph.inputs,
-        outputs: graph.outputs,
-      }));
+      const built = make(context, 'build', [context.number, steps, names, operands], buffers);
+      for (const tensor of tensors) {
+        tensor.builders -= 1;
+        if (tensor.builders === 0 && tensor.isDestroyed) this.destroyTensor(context, tensor);
+      }
+      return built.then((graph) => ({ handle: graph, inputs: graph.inputs, outputs: graph.outputs }));
     },
   };
 }
