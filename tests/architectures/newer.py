@@ -82,7 +82,7 @@ def vocoder(name: str, whole: bool) -> Architecture:
     call = Call(UnivNetModel(config), lambda m, x, noise: m(input_features=x, noise_sequence=noise)[0])
 
     def make(batch: int, frames: int) -> tuple:
-        return torch.randn(batch, frames, config.num_mel_channels), torch.randn(batch, frames, 64)
+        return torch.randn(batch, frames, config.num_mel_bins), torch.randn(batch, frames, 64)
 
     axes = {0: "batch", 1: "frames"}
     sizes = [{"batch": 2, "frames": 9}, {"batch": 1, "frames": 14}]
