@@ -69,10 +69,14 @@ def _array(value: Any) -> np.ndarray:
     return np.asarray(value.value if isinstance(value, cases.Constant) else value)
 
 
+def _holding(value: Any, array: np.ndarray) -> Any:
+    """A constant where the value is one."""
+    return cases.Constant(array) if isinstance(value, cases.Constant) else array
+
+
 def _in_dtype(value: Any, dtype: np.dtype) -> Any:
     array = _array(value)
-    array = (np.abs(array) if dtype.kind == "u" else array).astype(dtype)
-    return cases.Constant(array) if isinstance(value, cases.Constant) else array
+    return _holding(value, (np.abs(array) if dtype.kind == "u" else array).astype(dtype))
 
 
 def _retyped(case: cases.Case, schema: Any, variable: str, dtype: np.dtype) -> cases.Case | None:
@@ -93,8 +97,7 @@ def _small_if_signed(value: Any) -> Any:
     array = _array(value)
     if array.dtype != np.int8 or not array.ndim:
         return value
-    small = np.clip(array, -LARGEST_I8, LARGEST_I8)
-    return cases.Constant(small) if isinstance(value, cases.Constant) else small
+    return _holding(value, np.clip(array, -LARGEST_I8, LARGEST_I8))
 
 
 def _variants(key: tuple[str, str]) -> Iterator[cases.Case]:

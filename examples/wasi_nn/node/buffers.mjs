@@ -3,7 +3,7 @@
 export const WORD = 0, TENSOR = 16, SHAPE = 64, DATA = 128;
 export const ROOM_FOR_DIMENSIONS = (DATA - SHAPE) / 4;
 /** So many bytes have a buffer of their own, with room before them: the library then reads and writes them where they are. */
-const OWN_FROM = 4096;
+export const OWN_FROM = 4096;
 
 /** Room for a tensor's bytes. */
 export const roomOf = (size) =>

@@ -1,6 +1,6 @@
 // wasi:nn 0.2 and headrace:nn for components in Node, by the calls that addon.c makes: a buffer of our own stands for
 // a guest's memory there. More live resources of one guest, or more bytes of its tensors and errors, are a leak, and end it.
-import { DATA, ROOM_FOR_DIMENSIONS, SHAPE, TENSOR, WORD, hasOwnBuffer, roomOf } from './buffers.mjs';
+import { DATA, OWN_FROM, ROOM_FOR_DIMENSIONS, SHAPE, TENSOR, WORD, hasOwnBuffer, roomOf } from './buffers.mjs';
 import { lower } from './lowered.mjs';
 import { GuestFault, Holdings, MOST_BYTES, Resource, known } from './resources.mjs';
 
@@ -130,8 +130,8 @@ class Backend {
   }
   /** An output of so many bytes. */
   outputOf(context, index, size) {
+    if (size < OWN_FROM) return this.output(context, index);
     const room = roomOf(size);
-    if (!hasOwnBuffer(room)) return this.output(context, index);
     this.check(this.calls.get_output(room.buffer, context, index, DATA, size, WORD));
     return room;
   }
