@@ -6,6 +6,10 @@
 /// What generations of all kinds of models have in common.
 namespace headrace::onnx {
 
+DecoderSteps::DecoderSteps(const Node& node) {
+    if (const std::int64_t size = node.integer("vocab_size", -1); size > 0) vocabulary_ = size;
+}
+
 Operand DecoderSteps::last_logits(OpWriter& g, const Operand& logits) const {
     const Shape found = g.shape(logits);
     invalid_if(found.size() != 3, "its decoder's logits have {} dimensions, not 3", found.size());
@@ -72,6 +76,12 @@ Operand filled_up(OpWriter& g, const Operand& lines, int axis, const Dim& limit,
     rest.at(at) = g.at_least_0(limit - rest[at]);
     whole[at] = limit;
     return g.reshape(g.concat({lines, g.filled(filler, lines->type, rest)}, axis), whole);
+}
+
+Operand text_tokens(OpWriter& g, const Node& node) {
+    const int rank = g.rank(node.x());
+    invalid_if(rank != 2, "input_ids (input 0) has {} dimensions, not 2", rank);
+    return g.cast(node.x(), ElementType::i32);
 }
 
 std::shared_ptr<const Branch> graph_of(const Node& node, std::string_view name) {

@@ -29,6 +29,7 @@ public:
                                       const Operand& rows) const = 0;
 
 protected:
+    explicit DecoderSteps(const Node& node);
     /// The last token's logits of those that a graph made, [rows, length, vocabulary].
     Operand last_logits(OpWriter& g, const Operand& logits) const;
 
@@ -63,6 +64,8 @@ struct LengthLimit {
 Operand all_are(OpWriter& g, const Operand& truths);
 /// Lines of an axis, with `filler` behind them up to the limit.
 Operand filled_up(OpWriter& g, const Operand& lines, int axis, const Dim& limit, double filler);
+/// The texts that are given to continue or to encode, input 0: tokens [batch, length], i32.
+Operand text_tokens(OpWriter& g, const Node& node);
 /// A graph that is an attribute; Invalid where it is missing.
 std::shared_ptr<const Branch> graph_of(const Node& node, std::string_view name);
 /// What a graph makes of tensors.

@@ -74,10 +74,9 @@ std::vector<Operand> encoded(OpWriter& g, const Node& node, const EncoderDecoder
 }  // namespace
 
 EncoderDecoderSteps::EncoderDecoderSteps(OpWriter& g, const Node& node, const Given& given, const Dim& rows)
-    : decoder_(graph_of(node, "decoder")) {
+    : DecoderSteps(node), decoder_(graph_of(node, "decoder")) {
     const DecoderForm form(decoder_->graph, given.mask != nullptr);
     takes_all_ = form.takes_all;
-    if (const std::int64_t size = node.integer("vocab_size", -1); size > 0) vocabulary_ = size;
     prompts_ = with_rows_repeated(g, given.begun, rows);
     std::vector<Operand> made = encoded(g, node, given, form.own);
     const bool begins = made.size() > form.own;
@@ -127,9 +126,8 @@ std::vector<Operand> EncoderDecoderSteps::next(OpWriter& g, const Step& step, co
 }
 
 EncoderDecoderSteps::Given text_given(OpWriter& g, const Node& node, const Operand& given_mask) {
-    const Operand ids = g.cast(node.x(), kTokens);
+    const Operand ids = text_tokens(g, node);
     const Shape sizes = g.shape(ids);
-    invalid_if(sizes.size() != 2, "input_ids (input 0) has {} dimensions, not 2", sizes.size());
     const std::int64_t start = node.integer("decoder_start_token_id", -1);
     invalid_if(start < 0, "decoder_start_token_id is {}; at least 0 is right", start);
     Operand mask;

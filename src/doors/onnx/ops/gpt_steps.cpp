@@ -37,17 +37,15 @@ Operand empty_cache(OpWriter& g, const ValueMessage& input, const Dim& rows) {
 }  // namespace
 
 GptSteps::GptSteps(OpWriter& g, const Node& node, const Operand& given_mask, const Dim& rows)
-    : decoder_(decoder_of(node, "decoder")) {
+    : DecoderSteps(node), decoder_(decoder_of(node, "decoder")) {
     if (node.has("init_decoder")) {
         prompts_decoder_ = decoder_of(node, "init_decoder");
         invalid_if(prompts_decoder_->graph.inputs.size() != decoder_->graph.inputs.size(),
                    "its init_decoder has {} inputs and its decoder {}; as many are right",
                    prompts_decoder_->graph.inputs.size(), decoder_->graph.inputs.size());
     }
-    if (const std::int64_t size = node.integer("vocab_size", -1); size > 0) vocabulary_ = size;
-    const Operand ids = g.cast(node.x(), kToken);
+    const Operand ids = text_tokens(g, node);
     const Shape sizes = g.shape(ids);
-    invalid_if(sizes.size() != 2, "input_ids (input 0) has {} dimensions, not 2", sizes.size());
     const Operand is_real =
         g.cast(g.op("not_equal", {ids, known(node.integer("pad_token_id"), kToken)}), kToken);
     const Operand before = g.op("cumulative_sum", {is_real}, {{"axis", 1}, {"exclusive", true}});
